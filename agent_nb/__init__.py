@@ -1,13 +1,12 @@
 """agent_nb: an `%%agent` cell magic that drives an LLM agent and records its run in the notebook.
 
 Rules
-- This file holds the public names, the hooks that IPython calls and the one that our runner calls.
 - Public names are imported when they are first used: `%load_ext agent_nb` must not wait for pandas,
   httpx or a markdown parser.
 - At import, `launch` reads the environment and removes the secret from it, and `install_guard`
   keeps the notebook's folder out of our imports.
-- At import, `name_presenter` says which module shows runs: agents stand below the notebook, and do
-  not import it.
+- `name_presenter` says which module shows runs: agents stand below the notebook, and do not import
+  it.
 """
 
 from __future__ import annotations

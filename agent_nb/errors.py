@@ -17,10 +17,8 @@
     KeyboardInterrupt, asyncio.CancelledError
     └── AgentStopped     the run that a cell waited for was stopped (by, run)
 
-Rules
-- A message is one or two sentences, says what was wrong and then what to do, and contains no
-  secret.
-- This file imports nothing of ours.
+Rule: a message is one or two sentences, says what was wrong and then what to do, and contains no
+secret.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ sys.dont_write_bytecode = False
 pytest_plugins = [
     "helpers.examples",
     "helpers.marks",
+    "helpers.kernel_forks",
     "helpers.shells",
     "helpers.agent_cells",
     "helpers.kernels",
@@ -31,6 +32,7 @@ pytest_plugins = [
     "helpers.run_server",
 ]
 pytest.register_assert_rewrite("helpers")
+MANY_BLOCKS = 300_000
 SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 
 
@@ -55,22 +57,29 @@ def pytest_collection_finish() -> None:
     """Take what collection made out of the garbage collector's sight.
 
     Why: `gc.collect()` walks everything that thousands of tests and their imports made; IPython
-    collects at each reset of a shell.
+    collects at each reset of a shell. It is not collected first: that takes longer than it gives.
     """
-    _freeze()
+    gc.freeze()
     gc.enable()
 
 
+@pytest.fixture(scope="session")
+def last_freeze() -> list[int]:
+    """Blocks of memory at the last freeze."""
+    return [sys.getallocatedblocks()]
+
+
 @pytest.fixture(scope="module", autouse=True)
-def frozen() -> Iterator[None]:
-    """Do the same after each module: the laws of the architecture leave millions of objects."""
+def frozen(last_freeze: list[int]) -> Iterator[None]:
+    """Do the same after a module that leaves many objects, as the laws of the architecture do.
+
+    To collect after each of some 450 modules takes longer than it gives.
+    """
     yield
-    _freeze()
-
-
-def _freeze() -> None:
-    gc.collect()
-    gc.freeze()
+    if sys.getallocatedblocks() - last_freeze[0] > MANY_BLOCKS:
+        gc.collect()
+        gc.freeze()
+        last_freeze[0] = sys.getallocatedblocks()
 
 
 @pytest.fixture(autouse=True)

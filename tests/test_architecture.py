@@ -76,7 +76,7 @@ def _imports(path: Path, *, top_only: bool) -> Iterator[str]:
     package = (
         module(path).split(".") if path.name == "__init__.py" else module(path).split(".")[:-1]
     )
-    nodes = _top(tree.body) if top_only else ast.walk(tree)
+    nodes = _top(tree.body) if top_only else import_graph.all_nodes(path)
     for node in nodes:
         if isinstance(node, ast.Import):
             yield from (a.name for a in node.names)
@@ -490,15 +490,14 @@ def test_each_library_has_its_files(library):
 
 @cache
 def _runtime_foreign(path: Path) -> set[str]:
-    tree = import_graph.parse_file(path)
     checking = [
         n
-        for n in ast.walk(tree)
+        for n in import_graph.all_nodes(path)
         if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.unparse(n.test)
     ]
     hidden = {id(n) for block in checking for n in ast.walk(block)}
     found = set()
-    for node in ast.walk(tree):
+    for node in import_graph.all_nodes(path):
         if id(node) in hidden:
             continue
         if isinstance(node, ast.Import):

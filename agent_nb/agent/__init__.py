@@ -1,11 +1,10 @@
 """An agent and its runs: the loop, turns, batches of calls, replay.
 
-Why one room: a live run and its replay write the same events, by the same rules for calls.
-
-Read `loop` first: one run from its prompt to its end. `agent` prepares it (the public
-`Agent` of `rows` extends it), `turn` reads one answer of a model, `batch` runs its calls,
-`recorded_turns` and `replay` play a recorded run. Other rooms start runs, follow them (`registry`),
-and compare a replay with its record.
+A live run and its replay write the same events, by the same rules for calls. Read `loop` first: one
+run from its prompt to its end. `agent` prepares it (the public `Agent` of `rows` extends it),
+`turn` reads one answer of a model, `batch` runs its calls, `recorded_turns` and `replay` play a
+recorded run. Other rooms start runs, follow them (`registry`), and compare a replay with its
+record.
 
 Order of imports, lowest level first: clean_json, code_names, context, images,
   interpolate, limits, masking, model_choice, outgoing, presenter, registry, result_pictures, vision
@@ -13,7 +12,7 @@ Order of imports, lowest level first: clean_json, code_names, context, images,
 < batch, recorded_turns, turn
 < context_check, parse, replay_approver, replay_check, typed
 < compaction, drift, run, run_spec, turn_reader
-< bill, configuration, in_progress, readiness, replay, turn_calls
+< biller, configuration, in_progress, readiness, replay, turn_calls
 < request, stream
 < assembly, sender, subagent
 < loop

@@ -1,12 +1,9 @@
 """An agent: called with a prompt, it returns the stream of a run.
 
-Why apart from `configuration` and `loop`: an agent may be called many times; each call assembles
-one run from the agent's values, and the loop carries it out.
+An agent may be called many times; each call assembles one run from the agent's values
+(`configuration`), and `loop` carries it out.
 
-Rules
-- An agent holds no run state: runs of one agent may interleave.
-- An agent is changed by copying, never by calling its class: a copy keeps the class
-  (`rows.agent.Agent`).
+Rule: change an agent by copying it, so that the copy stays a `rows.agent.Agent`.
 """
 
 from __future__ import annotations
@@ -69,8 +66,7 @@ class PromptAgent(Configuration):
 
         Awaiting the stream returns the run; unless `check` is False, it raises RunFailed for a run
         that ended in an error. The call raises UsageError on an empty prompt without attachments,
-        an attachment that cannot be sent or an unknown `context` and, unless offline, as `Basis.of`
-        does.
+        an attachment that cannot be sent, an unknown `context` and, unless offline, as `Basis.of`.
         """
         prompt, *notes = clean_value((prompt, *notes))
         if not prompt.strip() and not attachments:

@@ -1,9 +1,7 @@
-"""Assemble what a run of an agent needs: the plan of a live run, or the player of a replay.
+"""Assembles what a run of an agent needs: the plan of a live run, or the player of a replay.
 
-Why apart from `configuration`: that file has what the user configured; this file builds the parts
-of one run.
-
-Rule: no state here; each plan and player has parts of its own, so that runs may interleave.
+`configuration` has what the user configured; this file builds the parts of one run. No state here:
+runs of one agent may interleave.
 """
 
 from __future__ import annotations
@@ -94,8 +92,7 @@ class Basis(msgspec.Struct, frozen=True):
         """Return the plan of one live run, which writes `log`.
 
         `inputs`: those of the run, for its record. `notes`: remarks on the conversation, for the
-        log. `ask`: answers questions for approval. `context`: what the model reads about the
-        notebook.
+        log. `ask`: answers questions for approval. `context`: about the notebook.
         """
         from ..models import Failures
         from ..tools import KERNEL_PERMISSIONS, Approver
@@ -161,8 +158,7 @@ class Basis(msgspec.Struct, frozen=True):
 def share_host(plan: Plan, host: Host | None) -> Plan:
     """Return the plan of a run whose tools work with `host`; its record notes that (`SHARED`).
 
-    Sets the host of the plan's runner. If `host` is None or the runner has a host, the plan stays
-    unchanged.
+    Sets the host of the plan's runner. Without `host`, or if the runner has one, the plan stays.
     """
     if host is None or plan.runner.host is not None:
         return plan

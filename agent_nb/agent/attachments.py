@@ -1,7 +1,5 @@
 """Pictures of prompts and displays of results, in the forms that are hashed, recorded and sent.
 
-Why one file: pictures of prompts and of results need the same checks and the same redaction.
-
 Rules
 - A name, a display and the data behind a figure (`record.figure_data`) contain text, from which
   secrets are removed. Without a function that does this, the data are left out.
@@ -14,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..record import FigureData
-from ..wire import Shown, base64_without_text, plain_value
+from ..wire import Attachment, base64_without_text, plain_value
 from .clean_json import clean_value
 
 Picture = dict[str, Any]
@@ -33,10 +31,11 @@ def pictures_of(attachments: Sequence[Any], hide: Hide | None = None) -> tuple[P
 def recorded_pictures(attachments: Sequence[Any], hide: Hide) -> Iterator[Picture]:
     """Yield the pictures and displays among `attachments` as recorded; skip other values."""
     for attachment in attachments:
-        if (clean := Shown.clean(attachment)) is not None:
-            display = {Shown.DISPLAY: hide(clean_value(clean.display))} if clean.display else {}
-            if clean.get(Shown.NOTE):
-                display[Shown.NOTE] = hide(clean[Shown.NOTE])
+        if (clean := Attachment.clean(attachment)) is not None:
+            shown = clean.display
+            display = {Attachment.DISPLAY: hide(clean_value(shown))} if shown else {}
+            if clean.get(Attachment.NOTE):
+                display[Attachment.NOTE] = hide(clean[Attachment.NOTE])
             yield {**clean, **display, **_redact_figure_data(attachment, hide)}
 
 
@@ -53,7 +52,8 @@ def _clean_picture(attachment: Any, hide: Hide | None) -> Picture:
     from .images import image_block
 
     attachment = plain_value(attachment)
-    if isinstance(attachment, Mapping) and (clean := Shown.clean_picture(attachment)) is not None:
+    clean = Attachment.clean_picture(attachment) if isinstance(attachment, Mapping) else None
+    if clean is not None:
         name = clean_value(attachment.get("name"))
         if isinstance(name, str) and name:
             clean["name"] = name if hide is None else hide(name)

@@ -1,24 +1,18 @@
-"""Log one batch of tool calls, from the runner's reports.
+"""Logs one batch of tool calls, from the runner's reports.
 
-Why: tools run concurrently and report at any time; the log needs results in call order, output in
-few pieces, and no secrets.
+Tools run concurrently and report at any time; the log needs one result for each call, in call
+order, output in few pieces, and no secrets. So the result of a call that ends early waits, and a
+live delta (`of="result"`) announces it. Joined progress text comes before the result, at most
+`LOGS_PER_SECOND` times a second; of fractions and redrawn lines (`wire.console`) only the last.
 
-Rules
-- Exactly one `result` per call, in call order. A call that ends early is announced by a live delta
-  (`of="result"`), and its result waits.
-- Progress text is joined, never lost, and logged before the result, for each call at most
-  `LOGS_PER_SECOND` times a second. Progress data is logged at once, after the text before it. Of
-  fractions and redrawn lines (`wire.console`) only the newest is logged.
-- `extra` of a result has the printed output, up to a limit: the model reads it, a replay does not
-  compare it.
-- Text, data and results pass the secret filter; pictures lose the text in them.
+Rule: the printed output in `extra` of a result is for the model; a replay does not compare it.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -38,28 +32,20 @@ LONGEST_PRINTED = 4_000  # characters of what a tool printed that the model read
 class _OutputStream:
     """Text of one source on its way to the log: redacted, and as a terminal would show it."""
 
-    def __init__(self, filter_: Redactor) -> None:
-        self.filter = filter_
+    def __init__(self, redactor: Redactor) -> None:
+        self.filter = redactor
         self.console = Console()
         self._logged_status = ""  # the line redrawn with carriage returns, as last logged
 
-    def take_status(self) -> tuple[float | None, str]:
+    def take_new_status(self) -> tuple[float | None, str]:
         """Return fraction and text of the redrawn line; (None, "") if it has not changed."""
         status = self.console.status
         changed, self._logged_status = status != self._logged_status, status
         return Console.read_progress(status) if changed else (None, "")
 
 
-class _Pending(NamedTuple):
-    """Output to log; `fraction` None and `message` "": unchanged."""
-
-    text: str
-    fraction: float | None
-    message: str
-
-
 class _CallOutput:
-    """The output of one call that is not logged yet.
+    """The output of one call that is not logged yet: `text`, newest `fraction` and `message`.
 
     `printed`: the text on stdout so far, for the model. `logged_at`: when output was logged last.
     """
@@ -75,22 +61,25 @@ class _CallOutput:
     def add(self, text: str, *, printed: bool) -> None:
         """Add output text; `printed`: to stdout."""
         stream = self._stdout if printed else self._other
-        self._draw(stream, stream.filter.feed(text))
+        self._add_filtered(stream, stream.filter.feed(text))
 
     def filter_data(self, data: Any) -> Any:
-        """Return progress data with its text filtered as output: a key may span data and output."""
+        """Return progress data with its text filtered like output.
+
+        One filter reads both, because a key may be split over data and output.
+        """
         text = meaning(data).text if isinstance(data, dict) else ""
         return {**data, "content": self._other.filter.feed(text)} if text else data
 
     def end(self) -> None:
         """Add the text that the filters and consoles still hold back."""
         for stream in (self._stdout, self._other):
-            self._draw(stream, stream.filter.close())
+            self._add_filtered(stream, stream.filter.close())
             self.text.append(stream.console.close())
 
     @property
     def pending(self) -> bool:
-        """True if output waits to be logged."""
+        """Whether output waits to be logged."""
         return bool(self.text or self.message) or self.fraction is not None
 
     def set_newest(self, fraction: float | None, message: str) -> None:
@@ -98,18 +87,19 @@ class _CallOutput:
         self.fraction = self.fraction if fraction is None else fraction
         self.message = message or self.message
 
-    def take(self, now: float, *, whole: bool) -> _Pending:
-        """Return the output to log; an unfinished line only if `whole`."""
+    def take_pending(self, now: float, *, whole: bool) -> tuple[str, float | None, str]:
+        """Return text, fraction and message to log; an unfinished line only if `whole`."""
         text, fraction, message = "".join(self.text), self.fraction, self.message
         for stream in (self._stdout, self._other):
             text += stream.console.open(whole=whole)
-            status_fraction, status = stream.take_status()
+            status_fraction, status = stream.take_new_status()
             fraction = status_fraction if fraction is None else fraction
             message = message or status
         self.text, self.fraction, self.message, self.logged_at = [], None, "", now
-        return _Pending(text, fraction, message)
+        return text, fraction, message
 
-    def _draw(self, stream: _OutputStream, text: str) -> None:
+    def _add_filtered(self, stream: _OutputStream, text: str) -> None:
+        """Add redacted text as a terminal would show it."""
         if stream is self._stdout:
             self.printed.add(text)
         if lines := stream.console.feed(text):
@@ -120,8 +110,7 @@ class Batch:
     """One running batch, as a `tools.Report` that writes the log.
 
     `ended`: the outcomes so far, by call id. `add_usage` is called with the usage of sub-agents.
-    `find_stop_cause` returns why the run was stopped: the result of a call that a limit stopped
-    names the limit. `clock`: seconds.
+    `find_stop_cause` returns why the run was stopped. `clock`: seconds.
     """
 
     def __init__(
@@ -144,7 +133,8 @@ class Batch:
         self._clock = clock
         self._outputs: dict[str, _CallOutput] = {}
         self._pictures: dict[str, list[dict[str, Any]]] = {}  # announced ones, by call id
-        self._logged = self._shown = 0  # how many results are logged, and pictures announced
+        self._logged = 0  # results in the log
+        self._announcements = 0  # of pictures
 
     def approval(self, call_id: str, **fields: Any) -> None:
         """Log a question or its answer."""
@@ -187,14 +177,14 @@ class Batch:
 
         `picture` None removes the earlier pictures of the call (`tools.Update`).
         """
-        self._shown += 1
+        self._announcements += 1
         clean = next(recorded_pictures([picture], self._redaction.value), None)
         pictures = self._pictures.get(call_id, [])
         replaced = [*pictures[:index], clean, *pictures[index + 1 :]] if clean else []
         self._pictures[call_id] = replaced
         text = msgspec.json.encode((index, clean)).decode()
         # a name of its own keeps a view from joining this delta with the one before
-        self._log_delta(call_id, "picture", text, name=str(self._shown))
+        self._log_delta(call_id, "picture", text, name=str(self._announcements))
 
     def relay(self, call_id: str, event: Any) -> None:
         """Log an event of a sub-agent below the call and count its usage."""
@@ -218,18 +208,22 @@ class Batch:
         if (output := self._outputs.get(call_id)) is not None:
             output.end()
             self._log_output(call_id, output)
-        if outcome.status == "cancelled" and outcome.content == Outcome.STOPPED:
-            cause = self._find_stop_cause()
-            if cause.reason != "user" and cause.detail:
-                content = f"{cause.detail[0].upper()}{cause.detail[1:]}, before it was done."
-                outcome = msgspec.structs.replace(outcome, content=content)
-        self.ended[call_id] = outcome
+        self.ended[call_id] = self._name_limit(outcome)
         # an earlier call has no result yet: a view learns now that this call has ended
         if self._order[self._logged] != call_id:
             self._log_delta(call_id, "result", outcome.status)
         while self._logged < len(self._order) and self._order[self._logged] in self.ended:
             self._log_result(self._order[self._logged])
             self._logged += 1
+
+    def _name_limit(self, outcome: Outcome) -> Outcome:
+        """Return the outcome; of a call that a limit stopped, its content names the limit."""
+        if outcome.status == "cancelled" and outcome.content == Outcome.STOPPED:
+            cause = self._find_stop_cause()
+            if cause.reason != "user" and cause.detail:
+                content = f"{cause.detail[0].upper()}{cause.detail[1:]}, before it was done."
+                return msgspec.structs.replace(outcome, content=content)
+        return outcome
 
     def end_all(self, outcome: Outcome) -> None:
         """End every call that has not ended."""
@@ -263,11 +257,11 @@ class Batch:
         return pictures or tuple(self._pictures.get(call_id, ()) if stopped else ())
 
     def _log_output(self, call_id: str, output: _CallOutput, *, whole: bool = False) -> None:
-        pending = output.take(self._clock(), whole=whole)
-        for start in range(0, len(pending.text), LONGEST_PROGRESS):
-            self._log_progress(call_id, text=pending.text[start : start + LONGEST_PROGRESS])
-        if pending.fraction is not None or pending.message:
-            self._log_progress(call_id, fraction=pending.fraction, message=pending.message)
+        text, fraction, message = output.take_pending(self._clock(), whole=whole)
+        for start in range(0, len(text), LONGEST_PROGRESS):
+            self._log_progress(call_id, text=text[start : start + LONGEST_PROGRESS])
+        if fraction is not None or message:
+            self._log_progress(call_id, fraction=fraction, message=message)
 
     def _log_delta(self, call_id: str, of: str, text: str, name: str = "") -> None:
         fields = {"name": name, "origin": "tool", **self._locate_call(call_id)}

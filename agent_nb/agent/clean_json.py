@@ -1,7 +1,6 @@
-"""Replace lone surrogates in JSON values.
+"""Replaces lone surrogates in JSON values.
 
-Why: a lone surrogate is half of a character. UTF-8 cannot encode it, so a text that holds one can
-be neither saved nor sent.
+A lone surrogate is half a character. UTF-8 cannot encode it, nor can its text be saved or sent.
 """
 
 from __future__ import annotations

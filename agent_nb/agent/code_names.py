@@ -1,17 +1,12 @@
-"""Find the variables that pieces of Python code read before they assign them.
+"""Finds the variables that pieces of Python code read before they assign them.
 
-Why: a replay is right as long as the variables that the recorded code read look the same. Variables
-that this code assigned itself do not count: on a second Run All they exist already.
+A recorded answer holds as long as the variables that its code read look the same (`context_check`).
+Variables that this code assigned itself do not count: on a second Run All they exist already.
 
 Rules
-- Names are visited in the order in which Python evaluates them; the code of several calls counts as
-  one text.
-- An assignment below `if`, `for` or `try` counts as executed. The body of a function is visited at
-  the end of its code, as it may use names assigned below it. Annotations do not count.
-- In lines of IPython (`%`, `!`, `?`), and in code that is too long or cannot be parsed, every name
-  counts as read. Lines of IPython are read before the other lines of their code. They are known by
-  their first or last character, so one that continues a Python expression with `%` counts too.
 - No code is run. Names that code reads or assigns by `eval`, `globals()` or `import *` are unknown.
+- In doubt a name counts as read: in lines of IPython (`%`, `!`, `?`), and in code that is too long
+  or cannot be parsed. An assignment below `if`, `for` or `try` counts as executed, though.
 """
 
 from __future__ import annotations
@@ -22,6 +17,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
+
+from ..tools import parse_quietly
 
 _NAME = re.compile(r"[^\W\d]\w*")
 _SPACE = r"[^\S\n]*"  # white space, but no line break
@@ -51,8 +48,8 @@ class CodeNames:
         self.assigned: set[str] = set()
         self._scopes: tuple[_Scope, ...] = ()  # around the code that is visited, outermost first
 
-    def note_assigned(self, *names: str | None) -> None:
-        """Note that names are assigned, in the innermost scope; None: no name."""
+    def add_assigned(self, *names: str | None) -> None:
+        """Add names that are assigned in the innermost scope; None: no name."""
         innermost = self._scopes[-1].names if self._scopes else self.assigned
         innermost.update(filter(None, names))
 
@@ -62,7 +59,9 @@ class CodeNames:
         return tuple(scope for scope in self._scopes if not scope.is_class)
 
     @contextmanager
-    def scope(self, scope: _Scope, around: tuple[_Scope, ...] | None = None) -> Iterator[None]:
+    def enter_scope(
+        self, scope: _Scope, around: tuple[_Scope, ...] | None = None
+    ) -> Iterator[None]:
         """Within this context, look names up in `scope` and in the scopes `around` it.
 
         `around` None: the scopes around the code that is visited now.
@@ -74,40 +73,43 @@ class CodeNames:
         finally:
             self._scopes = outer
 
-    def note_read(self, names: Iterable[str]) -> None:
-        """Note that names are read: those that are assigned already do not count."""
+    def add_read(self, names: Iterable[str]) -> None:
+        """Add names that are read; those that are assigned already do not count."""
         self.read |= dict.fromkeys(n for n in names if not self._is_assigned(n))
 
     def add_code(self, text: str) -> None:
-        """Add the names of a piece of code, which runs after the pieces added before."""
+        """Add the names of a piece of code, which runs after the pieces added before.
+
+        Its lines of IPython are read before its other lines.
+        """
         if len(text) > LONGEST_CODE:
-            self.note_read(_NAME.findall(text))
+            self.add_read(_NAME.findall(text))
             return
         python = _IPYTHON_ASSIGNMENT.sub(self._replace_ipython_assignment, text)
         python = _IPYTHON_LINE.sub(self._replace_ipython_line, python)
         try:
-            tree = ast.parse(python)
+            tree = parse_quietly(python)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            self.note_read(_NAME.findall(python))
+            self.add_read(_NAME.findall(python))
             return
         visitor = _NameVisitor(self)
         try:
             visitor.visit(tree)
             visitor.visit_bodies()
         except RecursionError:
-            self.note_read(_NAME.findall(python))
+            self.add_read(_NAME.findall(python))
 
     def _is_assigned(self, name: str) -> bool:
         return name in self.assigned or any(name in scope.names for scope in self._scopes)
 
     def _replace_ipython_line(self, line: re.Match[str]) -> str:
         """Note the names of a line of IPython; return "", for it has no counterpart in Python."""
-        self.note_read(_NAME.findall(line[0]))
+        self.add_read(_NAME.findall(line[0]))
         return ""
 
     def _replace_ipython_assignment(self, assignment: re.Match[str]) -> str:
         """Note the names of a command; return Python code with the same assignment."""
-        self.note_read(_NAME.findall(assignment[0].partition("=")[2]))
+        self.add_read(_NAME.findall(assignment[0].partition("=")[2]))
         return f"{assignment[1]} = 0"
 
 
@@ -133,11 +135,12 @@ class _NameVisitor(ast.NodeVisitor):
             body = function.body if isinstance(function.body, list) else [function.body]
             arguments = {a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)}
             # a name that a function assigns anywhere is local in all of it
-            local = arguments | (set(_find_assigned(body)) - _declared_global(body))
-            with self._names.scope(_Scope(local), around):
+            declared_global = _declared_global(body)
+            local = arguments | (set(_find_assigned(body)) - declared_global)
+            with self._names.enter_scope(_Scope(local), around):
                 self._visit_all(*body)
             # all scopes are left here, so these names are assigned at the top level
-            self._names.note_assigned(*_declared_global(body))
+            self._names.add_assigned(*declared_global)
 
     def visit_Name(self, node: ast.Name) -> None:
         """Note a name that is read, assigned or deleted.
@@ -145,9 +148,9 @@ class _NameVisitor(ast.NodeVisitor):
         `del` reads the name, and counts as an assignment: later reads do not mean the old variable.
         """
         if not isinstance(node.ctx, ast.Store):
-            self._names.note_read([node.id])
+            self._names.add_read([node.id])
         if not isinstance(node.ctx, ast.Load):
-            self._names.note_assigned(node.id)
+            self._names.add_assigned(node.id)
 
     def visit_Assign(self, node: ast.Assign) -> None:
         """Visit the value before the targets."""
@@ -161,7 +164,7 @@ class _NameVisitor(ast.NodeVisitor):
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         """Note that the target is read too."""
         if isinstance(node.target, ast.Name):
-            self._names.note_read([node.target.id])
+            self._names.add_read([node.target.id])
         self._visit_all(node.value, node.target)
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
@@ -176,20 +179,20 @@ class _NameVisitor(ast.NodeVisitor):
 
     def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
         """Note the imported names."""
-        self._names.note_assigned(*_imported_names(node))
+        self._names.add_assigned(*_imported_names(node))
 
     visit_ImportFrom = visit_Import  # noqa: N815
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
         """Note the name of the exception."""
         self._visit_all(node.type)
-        self._names.note_assigned(node.name)
+        self._names.add_assigned(node.name)
         self._visit_all(*node.body)
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         """Visit decorators and defaults now, the body at the end."""
         self._visit_all(*node.decorator_list, *_list_defaults(node.args))
-        self._names.note_assigned(node.name)
+        self._names.add_assigned(node.name)
         self._functions.append((node, self._names.enclosing))
 
     visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
@@ -202,9 +205,9 @@ class _NameVisitor(ast.NodeVisitor):
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         """Visit the body in a new scope."""
         self._visit_all(*node.decorator_list, *node.bases, *node.keywords)
-        with self._names.scope(_Scope(set(), is_class=True)):
+        with self._names.enter_scope(_Scope(set(), is_class=True)):
             self._visit_all(*node.body)
-        self._names.note_assigned(node.name)
+        self._names.add_assigned(node.name)
 
     def visit_ListComp(self, node: Any) -> None:
         """Visit a comprehension, whose targets are its own."""
@@ -214,10 +217,10 @@ class _NameVisitor(ast.NodeVisitor):
         later_iterables = [g.iter for g in node.generators[1:]]
         tests = [test for g in node.generators for test in g.ifs]
         results = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
-        with self._names.scope(_Scope(local)):
+        with self._names.enter_scope(_Scope(local)):
             self._visit_all(*later_iterables, *tests, *results)
         # := in a comprehension assigns outside it
-        self._names.note_assigned(
+        self._names.add_assigned(
             *(n.target.id for n in ast.walk(node) if isinstance(n, ast.NamedExpr))
         )
 
@@ -227,7 +230,7 @@ class _NameVisitor(ast.NodeVisitor):
         """Note the name that a pattern of `match` assigns."""
         self.generic_visit(node)
         name = node.rest if isinstance(node, ast.MatchMapping) else node.name
-        self._names.note_assigned(name)
+        self._names.add_assigned(name)
 
     visit_MatchStar = visit_MatchMapping = visit_MatchAs  # noqa: N815
 

@@ -1,17 +1,13 @@
-"""Shorten a conversation that exceeds the model's context, which its server would refuse.
+"""Shortens a conversation that exceeds the model's context, which its server would refuse.
 
-For earlier runs there are two strategies: `window` leaves out the oldest runs and says so in the
-log, for people; `summary` also has the model summarise them for the system message. In the current
-run, the oldest tool results lose their pictures and the end of a long text.
-
-Why the oldest: a prompt is mostly about the turns shortly before it.
-
-Rule: a mark shows the model where a tool result was cut; the log keeps everything. Runs that are
-left out, and the transcript from which a summary is made, have no mark.
+Earlier runs are left out, the oldest first; with the strategy `summary` the model also summarises
+them for the system message. In the current run, the oldest tool results lose their pictures and the
+end of a long text, and a mark shows the model where. The log has everything.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from contextlib import aclosing
 
@@ -91,13 +87,19 @@ def cut_results(dialect: Dialect, run: Sequence[Event], budget: int) -> list[Eve
 
     A budget of 0 is unlimited. The newest result is never cut, so the run may still be too long.
     """
-    shorter = list(run)
-    results = [(i, event) for i, event in enumerate(run) if isinstance(event, events.Result)]
-    for i, result in results[:-1]:
-        if budget <= 0 or estimate_tokens(write_messages(dialect, [shorter])) <= budget:
-            break
-        shorter[i] = _shorten(result)
-    return shorter
+    results = [(n, event) for n, event in enumerate(run) if isinstance(event, events.Result)]
+
+    def cut(count: int) -> list[Event]:
+        shorter = list(run)
+        for n, result in results[:count]:
+            shorter[n] = _shorten(result)
+        return shorter
+
+    def fits(count: int) -> bool:
+        return estimate_tokens(write_messages(dialect, [cut(count)])) <= budget
+
+    # the fewest that are enough; a search, as each estimate reads the whole run
+    return cut(bisect_left(range(len(results) - 1), True, key=fits) if budget > 0 else 0)
 
 
 def _shorten(result: events.Result) -> events.Result:
@@ -106,7 +108,8 @@ def _shorten(result: events.Result) -> events.Result:
         captions = vision.replace_with_words(result.attachments, vision.LEFT_OUT)
         result = msgspec.structs.replace(result, attachments=captions)
     text = content_text(result.content)
-    if len(text) <= LONGEST_RESULT:
-        return result
     left_out = f"[… {len(text) - LONGEST_RESULT:,} more characters left out]"
-    return msgspec.structs.replace(result, content=f"{text[:LONGEST_RESULT]}\n{left_out}")
+    shorter = f"{text[:LONGEST_RESULT]}\n{left_out}"
+    if len(shorter) >= len(text):
+        return result
+    return msgspec.structs.replace(result, content=shorter)

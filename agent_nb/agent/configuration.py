@@ -1,11 +1,9 @@
 """What the user configured an agent with: model, tools, limits, and what follows from them.
 
-Why apart from `agent`, which starts runs: one run, the rows of a map, a replay and a worker on
-another machine are all assembled from these values.
+One run, the rows of a map, a replay and a worker on another machine are all assembled from these
+values; `agent` starts runs.
 
-Rules
-- No run state, so that runs of one agent may interleave. Methods called `with_…` return copies.
-- No concrete model, dialect or tool is imported.
+Rule: a configuration holds no run state, so that runs of one agent may interleave.
 """
 
 from __future__ import annotations
@@ -197,25 +195,19 @@ class Configuration(Unpicklable):
 
         `trace_id`, `limits`: the other run's (None: unchanged).
         """
-        child = copy.copy(self)
-        child.host, child.ask = host, ask
-        child.trace_id = self.trace_id if trace_id is None else trace_id
-        child.limits = limits or self.limits
-        return child
+        trace_id = self.trace_id if trace_id is None else trace_id
+        return self._copy(host=host, ask=ask, trace_id=trace_id, limits=limits or self.limits)
 
     def with_tools(self, tools: Toolset) -> Self:
         """Return a copy with other tools."""
-        child = copy.copy(self)
-        child.tools = tools
-        return child
+        return self._copy(tools=tools)
 
     async def with_servers(
         self, redaction: Redaction, status: Callable[[str], object]
     ) -> tuple[Self, list[State]]:
         """Return a copy with the tools of the MCP servers that it refers to, and their lists.
 
-        `status` receives what happens, in words. Raises UsageError and ToolError for a server that
-        cannot be used.
+        `status` receives what happens. Raises UsageError, ToolError for an unusable server.
         """
         tools, lists = await self.tools.with_servers(self.folder, status)
         events = [State(kind="mcp", payload=redaction.value(each)) for each in lists]
@@ -223,8 +215,11 @@ class Configuration(Unpicklable):
 
     def with_output(self, output: OutputType) -> Self:
         """Return a copy with another type of answers."""
+        return self._copy(output=output)
+
+    def _copy(self, **changes: Any) -> Self:
         child = copy.copy(self)
-        child.output = output
+        vars(child).update(changes)
         return child
 
     async def aclose(self) -> None:

@@ -1,19 +1,13 @@
 """The context of a prompt: what the model learns about the notebook's variables and cells.
 
-Why: users ask about *this* frame. Without its columns the model must run code to see them, and
-running code needs an approval. The notebook gathers the text (`notebook.cell.context`).
+Users ask about the frames of their notebook. Without its columns the model must run code to see
+them, and running code needs an approval. `notebook.cell.context` gathers the text.
 
 Rules
-- A run has one prompt of its own, its first `User` outside spans; the text precedes that prompt. So
-  it is not in the prefix that a provider caches, nor in the history of later prompts.
-- An `@name` of a recorded prompt means what its `Mention` says; without a `Mention` it is plain
-  text.
-- The text is at most an eighth of a model's context, if that is known. If lines are left out, the
-  last line counts them.
-- The record has the text as it was sent. Of each variable it has the `Look` (type, shape, dtypes);
-  values stand in the text alone.
-- Looks are not inputs of a run. Before a replay, `context_check` compares them with the variables
-  that are here. The dtypes of texts, `object` in pandas 2 and `str` in pandas 3, count as the same.
+- The text precedes the run's own prompt, its first `User` outside spans. So it is not in the prefix
+  that a provider caches, nor in the history of later prompts.
+- The record holds the `Look` of each variable. It is not an input of the run, by which the record
+  is found: `context_check` compares it, before a replay, with the variable of today.
 """
 
 from __future__ import annotations
@@ -32,13 +26,13 @@ KIND = "context"  # `kind` of the `State` that records the context
 MOST_MENTIONS = 100  # mentions of a record that are read
 # auto: variables without values; vars: first rows of frames too; cells: cells above too
 Mode = Literal["auto", "vars", "cells", "none"]
-_CONTEXT_PART = 8  # the text takes at most an eighth of the model's context
+_CONTEXT_SHARE = 8  # the text takes at most an eighth of the model's context
 _TEXT_DTYPE, _TEXT_DTYPES = "object", ("object", "str")  # texts in pandas 2 and pandas 3
 _CONTAINERS = frozenset({"list", "tuple", "set", "frozenset", "dict", "range"})
 
 
 class Look(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a record keeps of a variable, to compare it later. The record uses these field names.
+    """What a record holds of a variable, to compare it later. The record uses these field names.
 
     `dtypes`: (column, dtype) pairs; an array has one, with the column "". `more`: how many columns
     are not listed. `items`: length and item types of a container.
@@ -92,9 +86,9 @@ def _describe_shape(look: Look) -> str:
 class Mention(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the user pointed a run at: an `@name` of the prompt, or a file of `--attach`.
 
-    `text`: the `@name` as written, "" for an attached file. `name`: the variable's name, the file's
-    path or the cell's id ("": it has none). `digest`: of the file, or of the cell's source. The
-    record uses these field names.
+    An `@name` of a recorded prompt without a mention is plain text. `text`: the `@name` as written,
+    "" for an attached file. `name`: the variable's name, the file's path or the cell's id ("": it
+    has none). `digest`: of the file, or of the cell's source. The record uses these field names.
     """
 
     text: str
@@ -144,9 +138,10 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     def fit_to(self, context_tokens: int) -> Context:
         """Return a copy whose `text` is cut, after a whole line, to an eighth of a model's context.
 
-        `context_tokens`: the size of that context (0: unknown, nothing is cut).
+        A last line counts the lines that are left out. `context_tokens`: the size of the model's
+        context (0: unknown, nothing is cut).
         """
-        limit = context_tokens // _CONTEXT_PART
+        limit = context_tokens // _CONTEXT_SHARE
         if not limit or self.tokens <= limit:
             return self
         lines = self.text.splitlines()

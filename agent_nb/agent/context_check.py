@@ -1,15 +1,11 @@
-"""Compare the variables that a recorded run used with those that are here now.
+"""Compares the variables that a recorded run used with those that are here now.
 
-Why: a frame of another shape makes a recorded answer wrong without changing a word of the prompt.
+A frame of another shape makes a recorded answer wrong without changing a word of the prompt.
 
 Rules
-- A run used the variables that its prompt names, that its code read before it assigned them
-  (`code_names`), that functions of the notebook read for it, and that its tool `variables` showed.
-- A plain word of the prompt, such as `text`, counts only if a tool of the run shares the variables,
-  and never for a variable that is gone. In backticks it counts.
-- An `@name` of the prompt counts as the variable that it meant when the run began (`Mention`).
+- A plain word of the prompt, such as `text`, counts as a variable only if a tool of the run shares
+  the variables, and never for a variable that is gone. In backticks it counts.
 - A used variable that is gone is a change; an unused one is not, since its cell may come later.
-- A record may contain anything: an entry that does not have the form of a look is skipped.
 """
 
 from __future__ import annotations
@@ -17,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 import types
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -64,28 +60,19 @@ class Changes(msgspec.Struct, frozen=True):
         """
         mentions = Mention.read_all(turns.events)
         descriptions = compare(mentions, _list_written(turns)) if compare is not None else ()
-        changed = tuple(one_line(change, LONGEST_CHANGE) for change in descriptions)
+        of_mentions = [one_line(change, LONGEST_CHANGE) for change in descriptions]
         looks = _recorded_looks(turns.events)
         if not looks:
-            return cls(changed)
+            return cls(tuple(of_mentions))
         used, plain_words = find_used(turns, toolset, namespace)
-        variables = dict(text_entries(namespace))
-        hidden = collect_secrets(secrets)
-
-        def clean(text: str) -> str:
-            return redact_text(text, hidden)
-
-        differences: dict[str, str] = {}  # variable -> how it differs
-        for name, look in looks.items():
-            if name in variables:
-                described = describe_variable(name, variables[name], clean)
-                differences[name] = look.describe_change(Look.of(described))
-            elif name in used:
-                differences[name] = "is gone"
-        words = {n: one_line(f"`{n}` {d}", LONGEST_CHANGE) for n, d in differences.items() if d}
-        of_used = [words[name] for name in words if name in used | plain_words]
-        others = tuple(words[name] for name in words if name not in used | plain_words)
-        return cls((*of_used, *changed), others)
+        of_used, others = [], []
+        for name, difference in _find_differences(looks, namespace, secrets):
+            change = one_line(f"`{name}` {difference or 'is gone'}", LONGEST_CHANGE)
+            if name in used or (difference and name in plain_words):
+                of_used.append(change)
+            elif difference:
+                others.append(change)
+        return cls((*of_used, *of_mentions), tuple(others))
 
     def list_used(self) -> str:
         """Return the changes of used variables in words, the first few by name; "" if none."""
@@ -139,13 +126,13 @@ def _read_calls(turns: RecordedTurns, toolset: Toolset, namespace: dict[str, Any
             functions = [variables.get(name) for name in names.read if name not in earlier]
             for function in functions:
                 if type(function) is types.FunctionType:
-                    names.note_read(find_used_variables(function))
+                    names.add_read(find_used_variables(function))
         elif call.name == "variables" and isinstance(shown, str):
-            names.note_read([shown])
+            names.add_read([shown])
         elif tool is not None and RecordedTurns.touches_kernel(tool):
             # not for tools with other effects: their calls do not run again, and may themselves
             # have changed the variables that they use
-            names.note_read(find_used_variables(tool.invoke))
+            names.add_read(find_used_variables(tool.invoke))
     return names
 
 
@@ -153,6 +140,20 @@ def _list_written(turns: RecordedTurns) -> set[str]:
     """Return the paths of the files that a recorded run wrote with `write`."""
     calls = (call for call in turns.finished_calls if call.name == "write")
     return {os.path.normpath(str(turns.arguments(call).get("file"))) for call in calls}
+
+
+def _find_differences(
+    looks: Mapping[str, Look], namespace: dict[str, Any], secrets: Mapping[str, str] | None
+) -> Iterator[tuple[str, str]]:
+    """Yield each changed variable and its difference in words, "" for one that is gone."""
+    variables, hidden = dict(text_entries(namespace)), collect_secrets(secrets)
+    for name, look in looks.items():
+        if name not in variables:
+            yield name, ""
+            continue
+        described = describe_variable(name, variables[name], lambda text: redact_text(text, hidden))
+        if difference := look.describe_change(Look.of(described)):
+            yield name, difference
 
 
 def _list_first(changes: Sequence[str]) -> str:

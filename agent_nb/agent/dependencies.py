@@ -1,14 +1,12 @@
 """Digests of the tools and sub-agents of a run, and the differences from recorded digests.
 
-Why not among the inputs of the run: a record is found by its inputs. If a tool's code has changed,
-the record must still be found, so that a test can report the change.
+They are not among the inputs of the run, by which its record is found: if a tool's code has
+changed, the record must still be found, so that a test can report the change.
 
 Rules
-- A part that the record lacks is not compared: older records have no digests, or have a tool's
-  `code` by earlier rules (`tools.source`) in place of its `source` (`tools.project_source`).
-- If a function's code can be read, its schema is digested without default values, which may depend
-  on the machine.
-- Built-in tools have no digests: they change with releases.
+- A part that the record lacks is not compared. Older records have no digests, or the digest `code`
+  of a tool (by the rules of `tools.source`) in place of `source` (`tools.project_source`).
+- Schemas of functions with readable code are digested without defaults: machines may differ.
 """
 
 from __future__ import annotations

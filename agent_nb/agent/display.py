@@ -1,19 +1,14 @@
 """What a run needs from a notebook: a screen that shows it, a recorder, a host for its tools.
 
-Why protocols: agents stand below the view and the notebook and import neither. The notebook
-implements `Presenter`.
-
-Rules
-- Nothing of a notebook is imported in a process without IPython, unless the caller demands to show
-  a run (`show_run`, `follow_run`).
-- A run inside another run has no screen: it appears in the cards of the outer run.
-- The tools of a run that a cell begins work in its kernel. Runs that begin elsewhere (a script,
-  another thread, a row of a map) have a namespace of their own.
+These are protocols because agents stand below the view and the notebook and import neither. The
+notebook implements `Presenter`. A process without IPython imports nothing of the notebook, unless
+the caller demands to show a run (`show_run`, `follow_run`).
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -26,7 +21,10 @@ from .presenter import load_presenter
 if TYPE_CHECKING:
     from ..tools import Toolset
 
-_inside_run: ContextVar[bool] = ContextVar("agent_nb_inside", default=False)  # see `enter_run`
+_presenter: Callable[[], Presenter] = load_presenter
+# set by `enter_run`
+_inside_run: ContextVar[bool] = ContextVar("agent_nb_inside", default=False)
+_run_host: ContextVar[CellHost | None] = ContextVar("agent_nb_host", default=None)
 
 
 class ShownRun(Protocol):
@@ -53,7 +51,7 @@ class Recorder(Protocol):
 
 
 class Screen(Protocol):
-    """The cell that awaits a run: shows the run, and says whether the user stopped the cell.
+    """The cell that awaits a run: shows the run, and knows whether the user stopped the cell.
 
     `shown`: whether the cell shows the run in cards.
     """
@@ -80,9 +78,6 @@ class CellHost(Host, Protocol):
 
     def close(self) -> None:
         """Refuse further jobs: the run has ended."""
-
-
-_run_host: ContextVar[CellHost | None] = ContextVar("agent_nb_host", default=None)
 
 
 class Presenter(Protocol):
@@ -119,7 +114,10 @@ class Presenter(Protocol):
 
 
 def find_host(screen: Screen | None = None) -> CellHost | None:
-    """Return the host of a run that the running cell begins, None elsewhere."""
+    """Return the host of a run that the running cell begins: its tools work in the cell's kernel.
+
+    None for a run that begins elsewhere (a script, a row): its tools have variables of their own.
+    """
     if _inside_run.get() or "IPython" not in sys.modules:
         return None
     return _presenter().find_host(screen)
@@ -182,8 +180,3 @@ def follow_run(source: Any, show: bool | None) -> Screen | None:
 def show_run(run: ShownRun, view: str) -> None:
     """Show a run in the running cell, live if it has not ended; without a notebook as text."""
     _presenter().show_run(run, view)
-
-
-def _presenter() -> Presenter:
-    presenter: Presenter = load_presenter()
-    return presenter

@@ -1,11 +1,9 @@
 """The drift of a replay: the first difference from its record, and how to continue live from there.
 
-Why apart from `replay`: the loop continues from these values without importing the player.
+`loop` continues from these values without importing the player of `replay`.
 
-Rules
-- A value that the size limit removed from the record is not compared.
-- A result is compared in the form in which it would be recorded today. Older versions recorded
-  pictures in other ways (`result_pictures`).
+Rule: a result is compared in the form in which it would be recorded today, or in which an older
+version recorded its pictures (`result_pictures`). A value that the size limit removed is skipped.
 """
 
 from __future__ import annotations

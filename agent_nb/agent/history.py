@@ -1,16 +1,9 @@
-"""Build the messages that a model reads from stored events.
+"""Builds the messages that a model reads from stored events.
 
-Why: stored events have neither the roles and groups of messages nor the marks of a dialect. This
-file adds them for every dialect and provider, so that a conversation can continue with another
-model or dialect.
+Stored events have neither the roles and groups of messages nor the marks of a dialect. These are
+added here for every dialect and provider, so that a conversation can continue with another model.
 
-Rules
-- The results of a batch follow it, in the order of its calls.
-- Blocks of one text are joined (`events.text`); in a text dialect, thoughts inside it come first.
-- An error that the model must read (`FED_BACK`: a malformed batch, forged results, an invalid
-  answer) becomes the assistant's raw text and an error result.
-- Opaque blocks go back only to their provider.
-- Runs that do not fit are left out and counted (`Window`).
+Rule: an error that the model must read (`FED_BACK`) becomes the text it wrote and an error result.
 """
 
 from __future__ import annotations
@@ -69,7 +62,9 @@ class _Writer:
         self._results: list[ResultBlock] = []
         self._call_ids: list[str] = []  # of the step, in call order
         self._texts = Texts()
-        self._text_start = 0  # index in the step of its newest text
+        self._text_pieces: list[str] = []  # of the newest text, which is not in the step yet
+        self._text_start = 0  # index in the step where that text began
+        self._text_end = 0  # index in the step where it is to be inserted
 
     def add(self, event: Event) -> None:
         """Add an event, with the method that `_WRITE` has for its type."""
@@ -92,20 +87,27 @@ class _Writer:
         """Add a text: a new one, or one that continues or replaces the text before it."""
         if self._results:
             self.flush()
-        relation, text = self._texts.add(event), event.content
-        if relation == "begin":
-            self._text_start = len(self._step)
-        blocks = self._step[self._text_start :]
+        relation, native = self._texts.add(event), self._dialect.native
         # A native provider needs thoughts back in their original place, so that a text can continue
         # only the last block. In a text dialect, thoughts inside a text move in front of it.
-        if relation == "go_on" and self._dialect.native:
-            if isinstance(last := blocks[-1], TextBlock):
-                blocks, text = blocks[:-1], last.text + text
-        else:
-            before = "".join(b.text for b in blocks if isinstance(b, TextBlock))
-            blocks = [b for b in blocks if not isinstance(b, TextBlock)]
-            text = before + text if relation == "go_on" else text
-        self._step[self._text_start :] = [*blocks, TextBlock(text)]
+        if relation == "begin" or (
+            relation == "go_on" and native and self._text_end < len(self._step)
+        ):
+            self._place_text()
+        if relation == "begin":
+            self._text_start = len(self._step)
+        elif relation != "go_on":
+            later = self._step[self._text_start :]
+            self._step[self._text_start :] = [b for b in later if not isinstance(b, TextBlock)]
+            self._text_pieces = []
+        self._text_pieces.append(event.content)
+        self._text_end = len(self._step)
+
+    def _place_text(self) -> None:
+        """Insert the newest text, which is complete, into the step."""
+        if self._text_pieces:
+            self._step.insert(self._text_end, TextBlock("".join(self._text_pieces)))
+            self._text_pieces = []
 
     def add_call(self, event: events.Call) -> None:
         self._add_block(CallBlock(event.call_id, event.name, event.args, event.raw_args))
@@ -138,6 +140,7 @@ class _Writer:
 
     def flush(self) -> None:
         """Add the messages of the current step and its results."""
+        self._place_text()
         if self._step:
             self._add_message(self._make_step_message())
         if self._results:
@@ -175,8 +178,7 @@ class _Writer:
     def _make_result_messages(self) -> Iterator[Message]:
         """Yield the results as a text dialect writes them, or as native messages.
 
-        A native provider takes results of known calls only, in call order: errors that belong to
-        no call become text of the user.
+        A native provider takes results in call order: errors without a call become user text.
         """
         if not self._dialect.native:
             message = self._dialect.results(self._results)
@@ -235,8 +237,7 @@ def read_printed(event: events.Result) -> str:
 def estimate_tokens(messages: Sequence[Message]) -> int:
     """Estimate the tokens of messages: those of their blocks and `MESSAGE_TOKENS` for each.
 
-    A picture has `IMAGE_TOKENS`; other blocks have one for `CHARS_PER_TOKEN` bytes of JSON (UTF-8),
-    and one more.
+    A picture has `IMAGE_TOKENS`; other blocks have 1 for each `CHARS_PER_TOKEN` bytes plus 1.
     """
     tokens = sum(_estimate_block(b) for m in messages for b in m.blocks)
     return tokens + MESSAGE_TOKENS * len(messages)

@@ -1,11 +1,8 @@
-"""Make the image block of a message from a path, bytes, a PIL image or a Matplotlib figure.
+"""Makes the image block of a message from a path, bytes, a PIL image or a Matplotlib figure.
 
-Why: models take PNG, JPEG, GIF and WebP, as base64. Files and bytes must have one of these formats;
-objects that can draw themselves are written as PNG.
-
-Rules
-- PIL and Matplotlib objects are recognised by their methods; neither package is imported here.
-- The format is read from the bytes, not from a file name.
+Models take PNG, JPEG, GIF and WebP, as base64. Files and bytes must have one of these formats;
+objects that can draw themselves are written as PNG. They are recognised by their methods: neither
+PIL nor Matplotlib is imported here.
 """
 
 from __future__ import annotations
@@ -14,6 +11,7 @@ import base64
 import io
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +38,8 @@ def image_block(source: Any) -> ImageBlock:
 def _read_bytes(source: Any) -> bytes:
     """Return the image file that `source` names, contains or draws. Raises UsageError."""
     if isinstance(source, ImageBlock):
-        return base64.b64decode(source.data)
+        with suppress(ValueError):
+            return base64.b64decode(source.data)
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source)
     if isinstance(source, str | Path):
@@ -52,7 +51,7 @@ def _read_bytes(source: Any) -> bytes:
     ):
         write = getattr(source, method, None)
         if callable(write):
-            return _draw(write, options, source)
+            return _write_png(write, options, source)
     png = getattr(source, "_repr_png_", None)  # how other objects draw themselves in a notebook
     data = png() if callable(png) else None
     if isinstance(data, bytes):
@@ -77,7 +76,7 @@ def _read_file(path: Path) -> bytes:
         raise UsageError(f"The image {path} cannot be read: {reason}.") from None
 
 
-def _draw(write: Callable[..., object], options: dict[str, str], source: Any) -> bytes:
+def _write_png(write: Callable[..., object], options: dict[str, str], source: Any) -> bytes:
     """Return what the method `write` of `source` writes with `options`. Raises UsageError."""
     buffer = io.BytesIO()
     try:

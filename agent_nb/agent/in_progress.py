@@ -1,13 +1,10 @@
 """A run in progress: iterate it for events, await it for the `Run`, stop it from any thread.
 
-Why shared: a run of an agent (`stream`), of another system (`external.watched_run`) and of another
-process (`external.attached_run`) differ in where their events come from, not in how code uses them.
+A run of an agent (`stream`), of another system (`external.watched_run`) and of another process
+(`external.attached_run`) differ in where their events come from, not in how code uses them.
 
-Rules
-- One task drives the run, in the event loop that started it. Code in another event loop can await
-  the run only after its end.
-- If the user stops a cell, the run that the cell awaits is stopped. A cancellation that no user
-  caused (a timeout) is raised as CancelledError.
+Rule: one task drives the run, in the event loop that started it. Code in another event loop can
+await the run only after its end.
 """
 
 from __future__ import annotations
@@ -31,8 +28,7 @@ POLL_INTERVAL = 0.05
 class InProgress(Unpicklable, ABC):
     """The base of the three kinds of runs in progress.
 
-    `other_loop_advice`: what to do instead of awaiting the run in a second event loop; it is part
-    of the error message.
+    `other_loop_advice`: what to do instead of awaiting the run in a second event loop.
     """
 
     _instead = "Await it, and send the events of its run: run.log.to_ndjson()."
@@ -60,15 +56,38 @@ class InProgress(Unpicklable, ABC):
     async def _drive(self) -> None:
         """Carry out the run, in its task."""
 
+    def _finish_unbegun(self) -> None:
+        """End a run whose task was cancelled before `_drive` began; nothing by default."""
+
     async def aclose(self) -> None:
-        """Stop the run if its task has not ended, and wait for the end of the task."""
+        """Stop the run if its task has not ended, and wait for the end of the task.
+
+        Raises UsageError if it runs in another event loop.
+        """
+        self._require_same_loop()
         if self._task is not None and not self._task.done():
-            self.stop()
+            self._stop_here()
             await asyncio.wait([self._task])
+
+    def _stop_here(self) -> None:
+        """Stop the run, in its event loop."""
+        self.stop()
 
     def _start_task(self, name: str) -> asyncio.Task[None]:
         """Start the task that runs `_drive`, called `name`, on the running event loop."""
-        self._task = asyncio.get_running_loop().create_task(self._drive(), name=name)
+        has_begun = False
+
+        async def begin() -> None:
+            nonlocal has_begun
+            has_begun = True
+            await self._drive()
+
+        def end_unbegun(_: asyncio.Task[None]) -> None:
+            if not has_begun:  # cancelled before its first step, as by the end of the event loop
+                self._finish_unbegun()
+
+        self._task = asyncio.get_running_loop().create_task(begin(), name=name)
+        self._task.add_done_callback(end_unbegun)
         return self._task
 
     def _call_on_loop(self, call: Callable[..., Any], *arguments: Any) -> None:
@@ -111,24 +130,27 @@ class InProgress(Unpicklable, ABC):
           `stop("")`, and raise the cancellation once the task has ended; else raise it at once.
         - Raise a second cancellation at once.
         """
+
+        def find_cell_stop() -> str:
+            return screen.stopped if screen is not None else ""
+
         if screen is not None:
             screen.begin()
         cancellation: asyncio.CancelledError | None = None  # the first one, if it was not raised
         has_called_stop = False
-        interval = POLL_INTERVAL if screen is not None or stops_on_cancel else None
+        interval = POLL_INTERVAL if screen is not None else None
         while not task.done() and not (screen is not None and screen.abandoned):
-            cause = screen.stopped if screen is not None else ""
+            cause = find_cell_stop()
             if (cause or cancellation) and not has_called_stop:
                 has_called_stop = True
                 stop(cause)
             try:
                 await asyncio.wait([task], timeout=interval)
             except asyncio.CancelledError as cancelled:
-                is_expected = stops_on_cancel or (screen is not None and screen.stopped)
-                if cancellation or not is_expected:
+                if cancellation or not (stops_on_cancel or find_cell_stop()):
                     raise
                 cancellation = cancelled
-        if cancellation and not (screen is not None and screen.stopped):
+        if cancellation and not find_cell_stop():
             raise cancellation
         if cancellation and (waiting := asyncio.current_task()) is not None:
             waiting.uncancel()  # the stop button's: the run has stopped, the waiting code goes on

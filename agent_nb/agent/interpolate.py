@@ -1,16 +1,12 @@
-r"""Replace `{{ expression }}` in a prompt by the value of a Python expression.
+r"""Replaces `{{ expression }}` in a prompt by the value of a Python expression.
 
-Why: prompts are about values in the kernel. A value is inserted as a short text for the model, so
-that a DataFrame of a million rows costs a few hundred tokens.
+A value is inserted as a short text for the model, so that a DataFrame of a million rows costs a few
+hundred tokens. A text is inserted whole; a figure or an image is sent as a picture.
 
 Rules
-- Only `{{ … }}` is special; `\{{` is a literal `{{`; every other brace stays as typed.
-- All expressions are compiled before the first is evaluated, and all are evaluated before a model
-  is called. The first failure is a UsageError that names the expression.
-- Values are read, never changed. Text is inserted whole, and so are values of the types that `fill`
-  writes with `str`; everything else is cut to `LONGEST_VALUE` characters.
-- What a value contains is not interpolated again.
-- A figure or an image is sent as a picture; the text has its name and size.
+- Only `{{ … }}` is special; `\{{` is a literal `{{`; every other brace stays as typed. What a value
+  contains is not interpolated again.
+- All expressions are compiled before one is evaluated, and evaluated before a model is called.
 """
 
 from __future__ import annotations
@@ -26,12 +22,13 @@ from typing import Any
 import msgspec
 
 from ..errors import UsageError
-from ..tools import Figures
+from ..tools import Figures, parse_quietly
 from ..wire import cut_middle, describe_picture
 
 ACTS_FOR_USER = True  # runs the user's code: ■ may interrupt it (notebook/cell/interrupts.py)
 LONGEST_VALUE = 4000  # characters of a value in the prompt
 LONGEST_NAME = 40  # characters of a picture's name
+MOST_CLOSINGS = 200  # `}}` that are tried as the end of one expression
 MOST_ROWS, MOST_COLUMNS, MOST_ITEMS = 5, 30, 20  # shown of one value
 _OPEN, _CLOSE, _LITERAL = "{{", "}}", "\\{{"
 _NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)  # or nested too deeply
@@ -89,7 +86,7 @@ class _Expression(msgspec.Struct, frozen=True):
 
     @property
     def names(self) -> frozenset[str]:
-        tree = ast.parse(self.text, mode="eval")
+        tree = parse_quietly(self.text, "eval")
         return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
 
     def fill(
@@ -110,7 +107,7 @@ class _Expression(msgspec.Struct, frozen=True):
 
 
 def _split_literals(text: str) -> Iterator[tuple[bool, str]]:
-    """Yield (True, literal text) and (False, expression) in order."""
+    """Yield (is literal, text): "Sum {{ a }}!" gives (True, "Sum "), (False, "a"), (True, "!")."""
     position = 0
     while (start := text.find(_OPEN, position)) >= 0:
         if text.startswith(_LITERAL, start - 1) and start > position:
@@ -129,20 +126,22 @@ def _split_literals(text: str) -> Iterator[tuple[bool, str]]:
 def _find_close(text: str, start: int) -> int:
     """Return where the `}}` that closes the expression begins, -1 if there is none.
 
-    This is the first `}}` after a valid expression. If no expression is valid, it is the first `}}`
-    of all, so that the user sees the syntax error.
+    This is the first `}}` after a valid expression, of the first `MOST_CLOSINGS`. If no expression
+    is valid, it is the first `}}` of all, so that the user sees the syntax error.
     """
     first = end = text.find(_CLOSE, start)
-    while end >= 0:
-        if _is_expression(text[start:end].strip()):
-            return end
+    for _ in range(MOST_CLOSINGS):
+        if end < 0 or _is_expression(text[start:end].strip()):
+            break
         end = text.find(_CLOSE, end + 1)
-    return first
+    else:
+        end = -1
+    return first if end < 0 else end
 
 
 def _is_expression(expression: str) -> bool:
     try:
-        ast.parse(expression, mode="eval")
+        parse_quietly(expression, "eval")
     except _NOT_PYTHON:
         return False
     return True
@@ -222,7 +221,11 @@ _WRITERS: dict[str, Callable[[Any], str]] = {
     "numpy.ndarray": _describe_array,
     "polars.DataFrame": _describe_polars,
 }
-_COLLECTIONS = (list, tuple, dict, set, frozenset)
+_BRACKETS = {
+    list: ("[", "]"),
+    tuple: ("(", ")"),
+    **dict.fromkeys((dict, set, frozenset), ("{", "}")),
+}
 
 
 def _bounded_repr(value: Any) -> str:
@@ -246,7 +249,7 @@ def _write_items(value: Any, most: int) -> str:
     Inside a collection with fewer items, everything is written whole. The order of a set of texts
     differs between processes: it is sorted, so that the record of the prompt is found.
     """
-    kind = next((each for each in _COLLECTIONS if isinstance(value, each)), None)
+    kind = next((each for each in _BRACKETS if isinstance(value, each)), None)
     is_long = kind is not None and len(value) > most
     if kind is None or not value or (type(value) is not kind and not is_long):
         return repr(value)
@@ -258,9 +261,8 @@ def _write_items(value: Any, most: int) -> str:
         items = sorted(map(write, value))[:most]
     else:
         items = [write(item) for item in islice(value, most)]
-    text = ", ".join([*items, *([f"… {len(value) - most} more"] if is_long else [])])
-    if kind is list:
-        return f"[{text}]"
-    if kind is tuple:
-        return f"({text}{',' if len(value) == 1 else ''})"
-    return f"frozenset({{{text}}})" if kind is frozenset and not is_long else f"{{{text}}}"
+    if is_long:
+        items.append(f"… {len(value) - most} more")
+    start, end = _BRACKETS[kind]
+    text = f"{start}{', '.join(items)}{',' if kind is tuple and len(value) == 1 else ''}{end}"
+    return f"frozenset({text})" if kind is frozenset and not is_long else text

@@ -1,10 +1,8 @@
 """The limits of a run, the meter that counts against them, and the clock of a request.
 
-Why apart from the loop: bills, sub-agents, resumed runs and summaries count and time requests too.
+Bills, sub-agents, resumed runs and summaries count and time requests too, not the loop alone.
 
-Rules
-- 0, None and infinity mean unlimited.
-- The meter only counts; the loop decides what happens at a limit.
+Rule: the meter only counts; the loop decides what happens at a limit.
 """
 
 from __future__ import annotations
@@ -89,9 +87,9 @@ class Meter:
         """Add the usage of one model request."""
         self.total += step
 
-    def count_outcome(self, ok: bool) -> None:
-        """Count how a call ended: a success sets the failures in a row back to 0."""
-        self.failures = 0 if ok else self.failures + 1
+    def count_result(self, status: str) -> None:
+        """Count how a call ended: all but an error sets the failures in a row back to 0."""
+        self.failures = self.failures + 1 if status in ("error", "timeout") else 0
 
     def recount(self, log: Iterable[Event]) -> None:
         """Count what the events of a resumed run have used."""
@@ -108,7 +106,7 @@ class Meter:
             if isinstance(event, Execute):
                 self.tool_calls += len(event.calls)
             elif isinstance(event, Result):
-                self.count_outcome(event.status not in ("error", "timeout"))
+                self.count_result(event.status)
             elif isinstance(event, Metric):
                 self.total = event.total
         self.turns += continued
@@ -140,8 +138,7 @@ class Meter:
     def near_limit(self) -> str:
         """Return the first limit that is nearly used up, in words; "" if none is.
 
-        A limit is nearly used up if one turn, or a tenth of the tokens or dollars, is left. The
-        next request then asks the model to finish.
+        That is: one turn, or a tenth of tokens or dollars, is left. The model should then finish.
         """
         for name, limit, used, words in self._list_limits():
             nearly = limit - 1 if name == "turns" else 0.9 * limit
@@ -178,8 +175,8 @@ class Clock:
         self._first: float | None = None
         self._end: float | None = None
 
-    def note_first(self) -> None:
-        """Note the first event of the answer."""
+    def mark_first_event(self) -> None:
+        """Note that the first event of the answer has come; later calls do nothing."""
         if self._first is None:
             self._first = time.monotonic()
 

@@ -1,13 +1,10 @@
 """The loop of one run: request -> stream of the model -> parts -> events -> tools, repeated.
 
-Why it appends to the log instead of yielding events: a run must continue and end properly even if
-nothing reads it. `stream.Stream` is the asynchronous iterator over a run.
+It appends to the log instead of yielding events, because a run must continue and end properly even
+if nothing reads it. However a run ends, its open blocks are closed, every call has one result, and
+`end` is the last event.
 
-Rules
-- No protocol, provider, widget or HTTP here: model, dialect, tools and filters come from the `Plan`
-  (`run_spec`).
-- Whatever happens, open blocks are closed, every call gets one result, and exactly one `end` is the
-  last event.
+Rule: no protocol, provider, widget or HTTP here; the `Plan` (`run_spec`) has what the run needs.
 """
 
 from __future__ import annotations
@@ -24,7 +21,7 @@ from ..errors import Cancelled, ModelError, ToolError, UsageError
 from ..events import Event, EventLog, Interrupt
 from ..models import Failures, Limiter
 from ..wire import replace_surrogates
-from .bill import Bill
+from .biller import Biller
 from .drift import Resume
 from .limits import Meter
 from .readiness import refuse_unless_live, resolve_model_name
@@ -44,8 +41,7 @@ class Loop:
     """One live run; `run` is called once.
 
     `user`: the event of the prompt. `history`: the events of earlier runs of the conversation.
-    `scope`: cancelling it stops the run. `resume`: the state of a replay to continue, instead of
-    starting a new run.
+    `scope`: cancelling it stops the run. `resume`: a replay to continue, in place of a new run.
     """
 
     def __init__(
@@ -100,6 +96,8 @@ class Loop:
         except (UsageError, ToolError) as fault:  # raised by `add_late_tools` (MCP servers)
             self._log_error("tools", str(fault))
         except Exception as fault:
+            while isinstance(fault, ExceptionGroup):  # of the tasks of a batch
+                fault = fault.exceptions[0]
             self._log_error("internal", f"{type(fault).__name__}: {fault}")
         if not self._log.ended:
             files = self._plan.runner.files()
@@ -164,7 +162,7 @@ class Loop:
 
         Raises Cancelled at a limit, and ModelError.
         """
-        await self._note_left_out()
+        await self._log_left_out()
         while True:
             # apply a cancellation that came earlier, or during code that never awaits
             await anyio.lowlevel.checkpoint()
@@ -194,7 +192,7 @@ class Loop:
         if turn.executed and not turn.ended:  # an empty batch
             self._log_error(MALFORMED, turn.malformed or EMPTY)
         # without the end marker, a turn is an answer unless something goes back to the model
-        elif turn.ended or not (turn.feedback or turn.calls or turn.rejected):
+        elif turn.ended or not (turn.feedback or turn.all_calls):
             verdict = self._answers.verdict
             if not verdict.fault:
                 return "ok", turn.finish or ("end" if turn.ended else "stop")
@@ -202,11 +200,12 @@ class Loop:
             self._log_error(InvalidOutput.CODE, message, retryable=not verdict.final)
             if verdict.final:
                 return "error", turn.finish
-        self._meter.count_outcome(False)
+        self._meter.count_result("error")
         return None
 
-    async def _note_left_out(self) -> None:
-        for event in await self._builder.note_left_out(Bill(self._meter, self._plan)):
+    async def _log_left_out(self) -> None:
+        """Log which earlier runs do not fit into the model's context."""
+        for event in await self._builder.report_left_out(Biller(self._meter, self._plan)):
             self._log.append(event)
 
     def _log_replayed(self, resume: Resume) -> None:
@@ -218,14 +217,12 @@ class Loop:
         self._answers.recount(resume.events)
         for past in resume.events:
             if isinstance(past, events.Call):
-                self._ids.take(past.call_id, past.turn)
+                self._ids.assign(past.call_id, past.turn)
+            elif past.span:  # what a sub-agent met changes nothing for this run
+                continue
             elif isinstance(past, events.Error):
                 self._builder.repeat_fallback(past)
-            elif (
-                isinstance(past, events.State)
-                and past.kind == "model"
-                and self._plan.fallback_models
-            ):
+            elif self._plan.fallback_models and getattr(past, "kind", "") == "model":
                 self._use_plan(self._plan.with_next_model())
         drift = msgspec.to_builtins(resume.drift)
         self._log.append(events.Extension(namespace="agent_nb", name="drift", payload=drift))
@@ -246,7 +243,7 @@ class Loop:
             else:
                 self._log_error(retry.code, retry.message, raw=retry.raw, retryable=True)
             if retry.code in ("shortened", FALLBACK):  # the context may be smaller than before
-                await self._note_left_out()
+                await self._log_left_out()
             await Limiter.wait_before_retry(retry.wait)
 
     def _use_next_model(self, retry: Retry) -> None:

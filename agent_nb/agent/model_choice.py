@@ -1,15 +1,12 @@
 """The model of an agent: the name the user gave, and the model itself, resolved on first use.
 
-Why on first use: a replay needs neither the model nor a key.
-
-Rules
-- `a,b` names several models: the next takes over if a model is unreachable or overloaded.
-- A name may also refer to a model object in the namespace.
-- The message about an unknown name is redacted: the name may be a misplaced key.
+A replay never uses it, and so needs neither the model nor a key. The message about an unknown name
+is redacted, as the name may be a misplaced key.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -27,10 +24,11 @@ SCRIPT_PREFIX = "scripted/"  # models of this provider are text files beside the
 
 
 class ModelChoice:
-    """The choice of one model, or of several in order.
+    """The choice of one model, or of several in order (`a,b`).
 
-    `requested`: the name the user gave ("": the environment chooses). `source`: where the choice
-    came from, in words; without an argument, "" until the model is used.
+    The next model takes over if one is unreachable or overloaded. A name may also refer to a model
+    object in the namespace. `requested`: the name the user gave ("": the environment chooses).
+    `source`: where the choice came from, in words; without an argument, "" until the model is used.
     """
 
     def __init__(
@@ -106,8 +104,11 @@ class ModelChoice:
 
     async def aclose(self) -> None:
         """Close the connections of the models that were used."""
-        for model in self._models:
-            await model.aclose()
+        endings = (model.aclose() for model in self._models)
+        # even if one raises, the others are closed
+        for fault in await asyncio.gather(*endings, return_exceptions=True):
+            if fault is not None:
+                raise fault
 
     def _resolve_all(self) -> tuple[tuple[Model, ...], str]:
         """Return the models and where the choice came from."""

@@ -1,14 +1,13 @@
-"""Remove secrets ("keys") from a request, just before it goes to a model.
+"""Removes secrets ("keys") from a request, just before it goes to a model.
 
-Why one place, this late: the log is filtered as it is written, but a request also contains text
-from elsewhere: instructions, docstrings and defaults of tools, stop texts, older records.
+The log is filtered as it is written, but a request also contains text from elsewhere: instructions,
+docstrings and defaults of tools, stop texts, older records.
 
 Rules
-- Signatures and encrypted values of the provider stay unchanged; every other text is filtered.
 - In a tool's schema, values (default, constant, example, pattern) with a key are left out: a model
   would repeat the marker that replaces the key.
-- `extra_body` and the names of the model and of tools must be sent exactly: a key in them is a
-  UsageError that names the place, before anything is sent.
+- What must be sent exactly is not redacted: signatures and encrypted values of the provider,
+  `extra_body`, names of the model and of tools. `require_no_keys` refuses a key in the last three.
 """
 
 from __future__ import annotations

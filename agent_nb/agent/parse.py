@@ -1,6 +1,6 @@
-"""Read the text of a model turn, written in a dialect, into events: the public `parse`.
+"""Reads the text of a model turn, written in a dialect, into events: the public `parse`.
 
-Why: recorded or pasted text can be checked without a model or a run.
+Recorded or pasted text can be checked without a model or a run.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The presenter: the module that shows and records runs in a notebook (`agent.display.Presenter`).
 
-Why: agents stand below the notebook and never import it. `agent_nb/__init__.py`, which stands above
+Agents stand below the notebook and never import it. `agent_nb/__init__.py`, which stands above
 agents and notebook, names the module; it is imported when a run first needs it.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_MODULE_NAME: list[str] = []
+_MODULE_NAME: list[str] = []  # one name, or none yet
 
 
 def name_presenter(module: str) -> None:

@@ -1,7 +1,7 @@
 """What must be ready before a model answers: permission to ask it, its name, its weights.
 
-Why apart from the loop: only some models have the method `named` or the property `loading`, which
-the protocol `Model` lacks.
+Only some models have the method `named` or the property `loading`, which the protocol `Model`
+lacks; the loop need not know.
 """
 
 from __future__ import annotations

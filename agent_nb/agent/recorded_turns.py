@@ -1,14 +1,10 @@
 """A recorded run ready for replay, and which of its calls may run again.
 
-Why separate from `replay`: this file decides which recorded calls may run, `replay` runs them, and
-`replay_approver` asks about them.
+Calls that touch the kernel run again: their tool declares it, or is an undeclared function that
+uses variables of the kernel. Calls that were denied, cancelled or timed out do not.
 
-Rules
-- Calls that touch the kernel run again: their tool declares it, or is an undeclared function that
-  uses variables of the kernel. Calls that were denied, cancelled or timed out never do.
-- A record that this user neither signed nor trusts is foreign: the arguments of its calls are a
-  stranger's. A call runs again only after the user allows exactly these arguments.
-- A run of a foreign record never continues live.
+Rule: a record that this user neither signed nor trusts is foreign, and the arguments of its calls
+are a stranger's. A call runs again only after the user allows exactly these arguments.
 """
 
 from __future__ import annotations
@@ -39,8 +35,9 @@ from .dependencies import follows_earlier_rules
 class RecordedTurns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A recorded run, ready for replay.
 
-    `own`: this user signed it. `trusted`: `own`, or the user trusts it. `live`: a replay stops at a
-    drift and continues live. `cut`: (seq, field) of values that the size limit removed.
+    `own`: this user signed it. `trusted`: `own`, or the user trusts it; else it is foreign. `live`:
+    a replay stops at a drift and continues live, only for a trusted record. `cut`: (seq, field) of
+    values that the size limit removed.
     """
 
     FOREIGN: ClassVar[str] = "This code comes from a record that you have not signed"

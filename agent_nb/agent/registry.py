@@ -1,14 +1,11 @@
 """The registry of this process's runs: others learn of a run, stop it or answer its questions.
 
-Why: an agent or a cell need not know whether a server is running, and a server that starts later
-finds the earlier runs.
+Agents and cells need not know whether a server runs; one that starts later finds earlier runs.
 
 Rules
-- The registry holds logs and announced runs weakly: it keeps no finished run alive.
+- The registry holds announced runs weakly, so that finished ones take no memory.
 - The first announcement of a log counts: a cell announces before its stream, because it knows
   better how to stop the run.
-- Runs of sub-agents are not announced.
-- A follower that raises is dropped; the run is not affected.
 """
 
 from __future__ import annotations
@@ -16,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
@@ -55,32 +52,48 @@ class Questions:
         self._conditions.append(listening)
 
     def fall_back_to(self, local: ApprovalSource, *, keep: bool = False) -> None:
-        """Ask `local`, such as a cell, if the agent has no source. `keep`: unless one is set."""
+        """Ask `local`, such as a cell, if the agent has no source; `keep`: an earlier one stays."""
         if self._local_source is None or not keep:
             self._local_source = local
 
     def combine_with(self, local: ApprovalSource | None) -> ApprovalSource:
         """Return a source that asks `local` and remote clients, and takes the first answer.
 
-        `local`: a source in this process (None: the one given to `fall_back_to`).
+        `local`: a source in this process (None: the one given to `fall_back_to`). A question is
+        open from the call of the source on, before its result is awaited.
         """
 
-        async def ask(question: Question) -> Decision | None:
+        def ask(question: Question) -> Awaitable[Decision | None]:
             remote: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
             self._open[question.call_id] = (remote, question)
+            source = local or self._local_source
             try:
-                return await self._ask_both(remote, local or self._local_source, question)
-            finally:
-                self._open.pop(question.call_id, None)  # `answer` has removed an answered one
+                # of a sub-agent: this opens the question of the parent
+                return self._wait(question, remote, source(question) if source else None)
+            except BaseException:
+                del self._open[question.call_id]
+                raise
 
         return ask
 
-    async def _ask_both(
-        self, remote: asyncio.Future[Decision], local: ApprovalSource | None, question: Question
+    async def _wait(
+        self,
+        question: Question,
+        remote: asyncio.Future[Decision],
+        local: Awaitable[Decision | None] | None,
+    ) -> Decision | None:
+        """Return the first answer to an open question, and close it."""
+        try:
+            return await self._choose_first(remote, local)
+        finally:
+            self._open.pop(question.call_id, None)  # `answer` has removed an answered one
+
+    async def _choose_first(
+        self, remote: asyncio.Future[Decision], local: Awaitable[Decision | None] | None
     ) -> Decision | None:
         """Return the first answer; None if the local source has none and no client listens."""
         if local is not None:
-            asking = asyncio.ensure_future(local(question))
+            asking = asyncio.ensure_future(local)
             try:
                 sources: set[asyncio.Future[Any]] = {asking, remote}
                 await asyncio.wait(sources, return_when=asyncio.FIRST_COMPLETED)
@@ -107,8 +120,7 @@ class Questions:
     ) -> bool:
         """Answer the question about a call; return whether one was open: the first answer counts.
 
-        `args`: edited arguments, for the call to run with. The other fields are those of the
-        `Decision`.
+        `args`: edited arguments to run with. The other fields are those of the `Decision`.
         """
         remote, _ = self._open.pop(call_id, (None, None))
         if remote is None or remote.done():
@@ -138,8 +150,7 @@ def _set_answer(answer: asyncio.Future[Decision], decision: Decision) -> None:
 class Announced(msgspec.Struct, eq=False, weakref=True):
     """An announced run: its log, the name of its conversation, and its open questions.
 
-    `stop` asks the run to stop (None: it cannot be stopped from here). All methods may be called
-    from any thread.
+    `stop` asks the run to stop (None: it cannot be stopped from here). Methods are thread-safe.
     """
 
     log: EventLog
@@ -193,7 +204,7 @@ class RunRegistry:
     def follow(self, follower: Follower) -> Callable[[], None]:
         """Call `follower` with every announced run, in order, and with each later one.
 
-        Returns a function that ends these calls.
+        A follower that raises is dropped; the run is not affected. Returns what ends the calls.
         """
         with self._lock:
             earlier = [(log, *entry) for log, entry in self._announced.items()]

@@ -1,18 +1,14 @@
-"""Replay a recorded run, without a model.
+"""Replays a recorded run, without a model.
 
-Why: Run All should be free, quick and safe until something changes, and a notebook should be
-testable without a key or a network.
+Run All should be free, quick and safe until something changes; tests need neither key nor network.
 
 Rules
-- A replay yields the recorded events with their ids and times; the record itself is not changed.
+- A replay logs the recorded events with their ids and times.
 - Calls that touch the kernel run again (`RecordedTurns.must_rerun`), one after another, so that
   later cells find their variables. Their fresh results are compared with the recorded ones, not
-  logged.
-- A question about such a call is shown as a live delta; the log keeps the recorded decision.
+  logged. A call whose arguments were cut or redacted does not run again.
 - The first difference is the drift. A replay reports it at its end or, with `RecordedTurns.live`,
   stops there and offers what the loop needs to continue (`Resume`).
-- Calls whose arguments were cut or redacted never run again; `recorded_turns` has the other
-  reasons.
 """
 
 from __future__ import annotations
@@ -75,7 +71,9 @@ class Player:
         self._runner = runner
         self._strict = strict
         self._make_agent_runner = make_agent_runner
-        self._rerun_ids: list[str] = []  # the calls that ran again
+        # the calls that may still run again, by id, numbered in start order
+        self._pending = {c.call_id: (n, c) for n, c in enumerate(turns.finished_calls)}
+        self._rerun: dict[str, bool] = {}  # id of a call to run again -> whether it was allowed to
         self._runners: dict[str, ToolRunner] = {}  # of sub-agents, by span
         self._redact = redaction.value if redaction is not None else lambda value: value
         self._scope = scope or anyio.CancelScope()
@@ -89,7 +87,7 @@ class Player:
     def played(self) -> Played:
         """The outcome so far; `checked`, of a test, is set once the log has ended."""
         if self._checked is None and self._strict is not None and self._log.ended:
-            self._checked = self._strict.make_outcome(self._rerun_ids)
+            self._checked = self._strict.make_outcome(self._rerun)
         return Played(
             log=self._log,
             drift=self._drift,
@@ -117,20 +115,19 @@ class Player:
             if number % EVENTS_AT_ONCE == 0:
                 await anyio.lowlevel.checkpoint()
             if isinstance(event, Execute) and self._runner is not None:
-                fresh = await self._rerun(event, self._runner)
+                fresh = await self._run_again(event, self._runner)
                 toolset = self._runner.toolset
                 self._drift = self._drift or self._finder.find(event, fresh.outcomes, toolset)
                 if self._drift is not None and self._turns.live:
                     self._resume = self._make_resume(event, fresh, self._drift)
                     return
 
-    async def _rerun(self, batch: Execute, runner: ToolRunner) -> _FreshOutcomes:
+    async def _run_again(self, batch: Execute, runner: ToolRunner) -> _FreshOutcomes:
         """Run the kernel calls of a batch again, in start order, and return the fresh outcomes."""
         fresh = _FreshOutcomes(self._show_question)
-        for call in self._turns.finished_calls:
-            # a forged record may name a call in several batches
-            if call.call_id not in batch.calls or call.call_id in self._rerun_ids:
-                continue
+        # a forged record may name a call in several batches
+        calls = [self._pending.pop(c) for c in dict.fromkeys(batch.calls) if c in self._pending]
+        for _, call in sorted(calls):
             tool = self._turns.tool_of(call, runner.toolset)
             if tool is None or not self._turns.must_rerun(tool):
                 continue
@@ -139,8 +136,9 @@ class Player:
             if refusal := self._why_not_rerun(call, args):
                 fresh.end(call.call_id, Outcome("denied", refusal))
             else:
-                self._rerun_ids.append(call.call_id)
-                await call_runner.run([Job(call.call_id, call.name, args)], fresh)
+                self._rerun[call.call_id] = False
+                (outcome,) = await call_runner.run([Job(call.call_id, call.name, args)], fresh)
+                self._rerun[call.call_id] = outcome.status != "denied"
         return fresh
 
     def _runner_of(self, span: str, runner: ToolRunner) -> ToolRunner:
@@ -164,7 +162,9 @@ class Player:
 
     def _why_not_rerun(self, call: Call, args: dict[str, Any]) -> str:
         """Return why the record does not have the whole arguments of a call, "" if it does."""
-        if (call.seq, "args") in self._turns.cut or (call.seq, "raw_args") in self._turns.cut:
+        sources = (call, self._turns.approval(call.call_id))
+        fields = {(e.seq, name) for e in sources if e is not None for name in ("args", "raw_args")}
+        if fields & self._turns.cut:
             return "Not run again: its arguments were too large to be recorded whole."
         if _REDACTED.search(encode_canonical(clean_value(args))):
             return "Not run again: its arguments hold something that was redacted."
@@ -179,25 +179,22 @@ class Player:
             prompt = next((n for n, e in enumerate(self._turns.events) if isinstance(e, User)), 0)
             events = self._turns.events[: prompt + 1]
             return Resume(events=events, calls=(), outcomes={}, updates={}, drift=drift)
-        results = self._turns.results
-        outcomes = {
-            c: fresh.outcomes.get(c) or _recorded_outcome(results.get(c)) for c in batch.calls
-        }
-        updates = {
-            c: fresh.updates.get(c, []) if c in fresh.outcomes else self._recorded_updates(c)
-            for c in batch.calls
-        }
-        calls = [self._turns.calls[c] for c in batch.calls if c in self._turns.calls]
+        calls = {c: self._turns.calls[c] for c in batch.calls if c in self._turns.calls}
+        recorded = self._turns.results
+        outcomes = {c: fresh.outcomes.get(c) or _recorded_outcome(recorded.get(c)) for c in calls}
+        updates = {c: fresh.updates.get(c, []) for c in calls}
+        recorded_only = calls.keys() - fresh.outcomes.keys()
+        for event in self._turns.events:
+            if isinstance(event, Progress) and event.call_id in recorded_only:
+                update = Update(event.text, event.fraction, event.data, event.message)
+                updates[event.call_id].append(update)
         return Resume(
-            events=list(self._log), calls=calls, outcomes=outcomes, updates=updates, drift=drift
+            events=list(self._log),
+            calls=list(calls.values()),
+            outcomes=outcomes,
+            updates=updates,
+            drift=drift,
         )
-
-    def _recorded_updates(self, call_id: str) -> list[Update]:
-        return [
-            Update(text=e.text, fraction=e.fraction, data=e.data, message=e.message)
-            for e in self._turns.events
-            if isinstance(e, Progress) and e.call_id == call_id
-        ]
 
 
 class _FreshOutcomes(Report):

@@ -1,16 +1,12 @@
-"""Approve the calls of a replay: by the recorded approval, or anew for a foreign record.
+"""Approves the calls of a replay: by the recorded approval, or anew for a foreign record.
 
-Why: a recorded yes must not let a stranger's code run.
-
-Rules
-- A recorded approval counts only in a trusted record and only for the same arguments. The current
-  policy can still deny the call.
-- The user is asked about each call of a foreign record (`recorded_turns`), except where the policy
-  denies the call, or where an earlier yes for the tool or run covers the same arguments.
+A recorded yes must not let a stranger's code run: it counts only in a trusted record, and only for
+the same arguments. The current policy can still deny the call.
 """
 
 from __future__ import annotations
 
+import json
 import uuid
 from typing import Any
 
@@ -38,7 +34,7 @@ class ReplayApprover(Approver):
     ) -> None:
         super().__init__(policy, ask)
         self._turns = turns
-        # foreign calls that the user allowed: mark of the tool, and arguments as canonical text
+        # foreign calls that the user allowed: mark of the tool, and arguments as JSON
         self._allowed: set[tuple[str, str]] = set()
 
     async def decide(
@@ -69,12 +65,13 @@ class ReplayApprover(Approver):
     async def _decide_foreign(
         self, tool: Tool, args: dict[str, Any], context: ToolContext, report: Report
     ) -> Decision:
-        """Ask the user about a call of a foreign record; deny it if nobody can be asked.
+        """Ask the user about a call of a foreign record; deny it if no one can be asked.
 
         A yes for more than this call covers only further calls of the tool with the same arguments,
         and only if these were not edited.
         """
-        mark, text = KERNEL_PERMISSIONS.mark(tool), _canonical_text(args)
+        # exact: in canonical text large integers that are equal as floats are one
+        mark, text = KERNEL_PERMISSIONS.mark(tool), json.dumps(args, sort_keys=True)
         if (mark, text) in self._allowed:  # not reported again: the user's yes was reported
             return Decision(True, by="recording", reason="allowed for this replay")
         warning = f"{RecordedTurns.FOREIGN}."
@@ -83,15 +80,13 @@ class ReplayApprover(Approver):
             context.call_id, tool.name, args, tool.effect, warning, exact=question_id, tool=tool
         )
         extra = {"warning": warning, "question": question_id}
-        report.approval(context.call_id, stage="requested", args=args, extra=extra)
-        answer = await self.ask(question) if self.ask is not None else None
+        answer = await self.put_question(question, report, extra)
         if answer is None:
             decision = Decision(False, reason=RecordedTurns.NOT_TRUSTED)
         else:
             decision = self.check_edited(tool, answer)
         unedited_yes = decision.allow and decision.args is None
-        # "" is not JSON, so that other calls cannot be compared with this one
-        if unedited_yes and decision.scope != "once" and text:
+        if unedited_yes and decision.scope != "once":
             self._allowed.add((mark, text))
         self.report_decision(report, context.call_id, args, decision)
         return decision

@@ -1,17 +1,11 @@
 """The stricter check of a replay in a test: its results, and the code, files and rules behind them.
 
-Why one place: the same check applies to a cell, `await agent(…)` and a sub-agent's call.
-
 Rules
 - Results of calls that run again are compared as strictly as tool and cell demand (`Compare`). A
   record without its place (time zone and folders) is compared as in any replay (`normalize`).
-- A duration may differ where the code of the call measures time (`clock_reads`), and in lines that
-  libraries print; with `exact` it may not.
 - A changed tool is a warning, and so is a sub-agent of which only parameters or description
-  changed. A change of a tool's code counts only if one of its results came from the record: where
-  all its calls ran again, their results were compared.
-- All other changes are faults: of a sub-agent, of a file that the run read, of the policy.
-- A missing file is not compared, but reported (`Checked.unseen`).
+  changed; other changes are faults. A change of a tool's code counts only if one of its results
+  came from the record: where all its calls ran again, their results were compared.
 """
 
 from __future__ import annotations
@@ -124,8 +118,8 @@ class ReplayCheck:
     ) -> str | None:
         """Return in words how a result differs ("": in its text), None if it does not.
 
-        `result`: the recorded result. `forms`: those of its content, of which one must equal
-        `content`. `content`, `outcome`: of the call that ran again.
+        `result`: the recorded result. `content`, `outcome`: of the call that ran again. One of
+        `forms`, which the recorded content may have, must equal `content`.
         """
         compare = combine_compare(tool.compare, self._strictness.compare)
         if compare == "none":
@@ -145,12 +139,15 @@ class ReplayCheck:
         self._unseen |= {f"what {tool.name} shows as {k}" for k in displays.uncompared_kinds()}
         return displays.difference(same) or None
 
-    def make_outcome(self, ran: Sequence[str]) -> Checked:
-        """Return the outcome after a replay in which the calls `ran` ran again."""
-        changes = tuple(self._list_changes(set(ran)))  # which adds to `_unseen`
+    def make_outcome(self, rerun: Mapping[str, bool]) -> Checked:
+        """Return the outcome after a replay.
+
+        `rerun`: id of each call that was to run again -> whether it was allowed to.
+        """
+        changes = tuple(self._list_changes(set(rerun)))  # which adds to `_unseen`
         code = (f"the code of {name}" for name in sorted(self._unread))
         masked, unseen = tuple(dict.fromkeys(self._masked)), (*sorted(self._unseen), *code)
-        return Checked(changes=changes, masked=masked, unseen=unseen, ran=len(ran))
+        return Checked(changes=changes, masked=masked, unseen=unseen, ran=sum(rerun.values()))
 
     def _same_content(
         self, recorded: Any, content: Any, tool: Tool, result: Result, measures: Measures | None
@@ -181,8 +178,7 @@ class ReplayCheck:
 
         if not is_built_in(tool):
             return read_function_measures(tool.invoke, self._folder)
-        call = next(c for c in self._turns.finished_calls if c.call_id == result.call_id)
-        code = self._turns.arguments(call).get("code")
+        code = self._turns.arguments(self._turns.calls[result.call_id]).get("code")
         return read_code_measures(code, self._folder) if isinstance(code, str) else LINES
 
     def _find_sides(self) -> tuple[Side, Side] | None:

@@ -1,16 +1,9 @@
-"""Build the requests of a run from history and log, within the model's context.
-
-Why apart from the loop: what is sent depends on the model's context, on pictures and on the type of
-the answer; the loop only sends it.
+"""Builds the requests of a run from history and log, within the model's context.
 
 Rules
-- Every request is built anew. Between turns `RequestBuilder` keeps a summary, and what a refusal of
-  the server, or an answer that is not JSON, has changed: dialect, tools, pictures, schema, size of
-  the context.
-- If earlier runs do not fit (`history.Window`), the log says so when the run begins, and when the
-  context has changed. Runs that the growing run displaces later are left out without a remark.
-- Every request, also one for a summary, passes `outgoing`, which removes keys. Instructions and
-  grammar are built from tools without keys.
+- Every request is built anew. Between turns `RequestBuilder` keeps a summary, and what a server's
+  refusal or an answer without JSON has changed: dialect, tools, pictures, schema, context size.
+- Every request, also one for a summary, passes `outgoing`, which removes keys.
 """
 
 from __future__ import annotations
@@ -27,7 +20,7 @@ from ..errors import ModelError
 from ..events import Event, EventLog
 from ..models import Message, Request, ToolSpec, text_message
 from . import compaction, vision
-from .bill import Bill
+from .biller import Biller
 from .history import CHARS_PER_TOKEN, choose_window, estimate_tokens, write_messages
 from .limits import Clock
 from .outgoing import redact_request, redact_schema, redact_tool
@@ -120,8 +113,7 @@ class RequestBuilder:
         """Use less context after a refusal as too long; return whether the next request shrinks.
 
         `max_tokens`: what the model accepts (0: unknown). Our token counts are estimates, so the
-        context then fits at most three quarters of the refused request, or half if `max_tokens` is
-        unknown.
+        context then fits at most three quarters of the refused request, or half if that is unknown.
         """
         before, size = estimate_tokens(self.build(last=False).messages), self._context_size
         reduced = (before * 3 // 4 if max_tokens else before // 2) + RESERVED_TOKENS
@@ -131,10 +123,10 @@ class RequestBuilder:
         self._context_size = size
         return False
 
-    async def note_left_out(self, bill: Bill) -> list[Event]:
-        """Return events about the earlier runs that do not fit.
+    async def report_left_out(self, biller: Biller) -> list[Event]:
+        """Return events about the earlier runs that do not fit into the context.
 
-        With memory "summary", the model first summarises them; `bill` counts its request.
+        With memory "summary", the model first summarises them; `biller` counts its request.
         """
         budget = self._count_free_tokens(self._write_opening())
         window = choose_window(self.dialect, self._earlier_runs(), self._current_run(), budget)
@@ -145,7 +137,7 @@ class RequestBuilder:
         out: list[Event] = []
         if self._plan.memory == "summary":
             try:
-                out.append(await self._summarise(window.left_out, bill))
+                out.append(await self._summarise(window.left_out, biller))
             except ModelError as fault:
                 message = f"{fault} Going on without a summary of the earlier turns."
                 out.append(events.Error(code="summary", message=redacted(message)))
@@ -153,7 +145,7 @@ class RequestBuilder:
                 payload["text"] = self._summary
         return [*out, events.State(kind="window", payload=payload)]
 
-    async def _summarise(self, runs: Sequence[Sequence[Event]], bill: Bill) -> Event:
+    async def _summarise(self, runs: Sequence[Sequence[Event]], biller: Biller) -> Event:
         """Have the model summarise `runs`; return the metric of this request. Raises ModelError."""
         max_chars = self._count_free_tokens([]) * CHARS_PER_TOKEN
         request = redact_request(compaction.request_summary(runs, max_chars), self._plan.redaction)
@@ -163,7 +155,7 @@ class RequestBuilder:
         turn.feed(usage)
         self._summary = self._plan.redaction.value(text)
         sent, written = estimate_tokens(request.messages), len(text)
-        return bill.charge_request(turn, clock, sent, written // CHARS_PER_TOKEN, whole=True)
+        return biller.charge_request(turn, clock, sent, written // CHARS_PER_TOKEN, complete=True)
 
     def _current_run(self) -> list[Event]:
         """Return the events of this run as they are sent, with its context before its prompt."""

@@ -1,13 +1,8 @@
-"""Compare the pictures of a call that ran again with the pictures in its record.
+"""Compares the pictures of a call that ran again with the pictures in its record.
 
-Why apart from `replay`: older versions recorded pictures in other ways, and their records must
-replay unchanged.
-
-Rules
-- Results are alike if they have as many pictures in the same order, each pair equal by the rules of
-  `record.pictures`.
-- Older versions left displayed charts, tables and widgets in the cell below the card. A replay of
-  their records shows them there again, and compares the others.
+Older versions recorded pictures in other ways, and their records must replay unchanged:
+- They left displayed charts, tables and widgets in the cell below the card. A replay of their
+  records shows them there again, and compares the others.
 - Still older versions ("before pictures") recorded no attachments: the text of the result named the
   pictures as their library does (`<Figure size 700x300 with 1 Axes>`). Such a name counts as equal
   to a name of today (`[figure 1]`).
@@ -24,7 +19,7 @@ import msgspec
 from ..events import Result, content_text
 from ..record import PictureComparison
 from ..tools import Outcome
-from ..wire import Shown
+from ..wire import Attachment
 
 # The names of pictures in an older result: of Matplotlib (repr and str), IPython and PIL, of
 # displays ("PNG 700 × 300 pixels"), and of mime bundles ("(image/png, 12,345 bytes)").
@@ -61,17 +56,17 @@ def find_cell_pictures(result: Result, outcome: Outcome) -> tuple[dict[str, Any]
 
 def split_cell_displays(
     result: Result, outcome: Outcome, *, names_pictures: bool
-) -> tuple[Outcome, list[Shown]]:
+) -> tuple[Outcome, list[Attachment]]:
     """Return the outcome as an older version recorded it, and what it left below the card.
 
     A record with displays among its attachments is new: it is compared whole. `names_pictures`: the
     text of this tool names its pictures, which older versions therefore recorded.
     """
-    recorded = [Shown(attachment) for attachment in result.attachments]
+    recorded = [Attachment(attachment) for attachment in result.attachments]
     if any(attachment.display for attachment in recorded):
         return outcome, []
     remaining, below = [], []
-    for shown in map(Shown, outcome.attachments):
+    for shown in map(Attachment, outcome.attachments):
         if shown.was_drawn:  # older versions drew no charts
             shown["data"] = ""
         unnamed = shown.was_below and not recorded and not names_pictures
@@ -79,7 +74,7 @@ def split_cell_displays(
         if leaves_card and shown.was_below:
             below.append(shown)
         if not leaves_card or (shown["data"] and shown.display):
-            remaining.append({k: v for k, v in shown.items() if k != Shown.DISPLAY})
+            remaining.append({k: v for k, v in shown.items() if k != Attachment.DISPLAY})
     return msgspec.structs.replace(outcome, attachments=tuple(remaining)), below
 
 

@@ -1,10 +1,8 @@
 """A run as users see it: the log of one prompt, with properties and views derived from it.
 
-Why one class: live, replayed, loaded and imported runs offer the same properties.
+Live, replayed, loaded and imported runs offer the same properties.
 
-Rules
-- Everything is computed from the log on access; nothing is stored twice.
-- Partial and empty logs work.
+Rule: everything is computed from the log on access, which may be partial or empty.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ class Run(Unpicklable):
 
     `cell`, `notebook`: the id of the cell and the path of the notebook that hold its record, "" if
     unknown. `seen` returns whether the running cell shows the run already; the run then displays
-    itself as one line. `output`: the type of the answer, if known; kept as `type`.
+    itself as one line. `output`: the type of the answer, if known; the attribute `type` holds it.
     """
 
     _instead = "Send its events: run.log.to_ndjson(), or the file of run.save(path)."

@@ -1,9 +1,7 @@
 """The plan of a run: everything the loop needs, assembled by an agent (`assembly`) or a test.
 
-Why one value: the loop never asks the agent, so a test can run the loop alone, and a change of
-tools or model is a new plan.
-
-Rule: a plan never changes. Of its parts, only the runner, the redaction and the models have state.
+The loop never asks the agent, so a test can run the loop alone, and a change of tools or model is a
+new plan. Of its parts, only the runner, the redaction and the models have state.
 """
 
 from __future__ import annotations

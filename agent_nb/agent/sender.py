@@ -1,20 +1,11 @@
-"""Send one request to the model, read its answer into the log, and decide about a retry.
-
-Why apart from the loop: a turn may take several requests; the loop sees only the turn.
+"""Sends one request to the model, reads its answer into the log, and decides about a retry.
 
 Rules
+- A request is repeated only before the first part of its answer.
 - In a text dialect, reading stops at the end of a batch or at the end marker. Native responses are
   read to the end, but for at most `LONGEST_TAIL` seconds after their finish reason.
-- Limits of tokens, dollars and turns also stop an answer that streams in. Tokens that the provider
-  has not reported yet are estimated.
-- A request is repeated only before the first part of its answer.
-- What a server refuses is replaced at once: tools that the user chose by a text dialect (default
-  tools are dropped), pictures by words, the schema of the answer by a final tool, a history that is
-  too long by a shorter one.
-- A refusal shared with other requests (`ModelError.shared`) is not counted as an attempt.
-- A server that repeats the same error is given up (`Failures`).
-- If another model can take over, only a rate limit is waited out: after other faults the current
-  model gets `FALLBACK_ATTEMPTS` requests and waits of at most `FALLBACK_WAIT` seconds.
+- What a server refuses is replaced at once: tools by a text dialect (default tools are dropped),
+  pictures by words, the schema of the answer by a final tool, a long history by a shorter one.
 - A wrong key or request is for the user to correct: no other model takes over.
 """
 
@@ -30,7 +21,7 @@ from .. import events
 from ..errors import Cancelled, ModelError
 from ..events import EventLog
 from ..models import Failures, Limiter, Request
-from .bill import Bill
+from .biller import Biller
 from .history import CHARS_PER_TOKEN, estimate_tokens
 from .limits import Clock, Meter
 from .readiness import show_loading
@@ -68,7 +59,7 @@ def choose_retry(
     """Return how to repeat the failed request number `attempt`, or None to give up.
 
     Side effects: adds the fault to `failures`, changes how `builder` builds the next request, adds
-    advice to the message of a final fault.
+    advice to the message of a fault that ends the run.
     """
     if fault.code == "no_tools" and builder.dialect.native:
         return Retry(0.0, "no_tools", f"{fault} Going on {builder.send_no_tools()}.", fault.raw)
@@ -122,21 +113,21 @@ class RequestSender(msgspec.Struct, frozen=True):
         repeated, Cancelled at a limit.
         """
         # a first request has nothing to finish yet, even with a limit of one turn
-        last = self.meter.near_limit() if self.meter.turns else ""
-        request = self.builder.build(last=bool(last))
-        for note in self.builder.vision.take_notes():
-            self.log.append(note)
+        near_limit = self.meter.near_limit() if self.meter.turns else ""
+        request = self.builder.build(last=bool(near_limit))
+        for error in self.builder.vision.take_errors():
+            self.log.append(error)
         sent = estimate_tokens(request.messages)
-        bill = Bill(self.meter, self.plan)
-        if reason := bill.reached_limit(events.Counts(input=sent)):
+        biller = Biller(self.meter, self.plan)
+        if reason := biller.reached_limit(events.Counts(input=sent)):
             raise Cancelled("limit", f"{reason} (this request alone has about {sent:,})")
-        node = self._enter_node(turn, attempt, request, last)
+        node = self._enter_node(turn, attempt, request, near_limit)
         clock = Clock()
         check = self.answers.begin_turn(turn, self.builder.output_way)
         reader = TurnReader(self.builder.dialect, turn, self.plan.redaction, check)
         result, retry = "cancelled", None
         try:
-            await self._read_answer(request, reader, clock, sent, bill)
+            await self._read_answer(request, reader, clock, sent, biller)
             result = "ok"
         except ModelError as fault:
             result = f"error: {fault.code} {fault.status or ''}".strip()
@@ -154,14 +145,14 @@ class RequestSender(msgspec.Struct, frozen=True):
                 self.calls.abandon(turn)
             if reader.received:
                 written = reader.size // CHARS_PER_TOKEN
-                metric = bill.charge_request(turn, clock, sent, written, whole=not incomplete)
+                metric = biller.charge_request(turn, clock, sent, written, complete=not incomplete)
                 self.log.append(metric)
         return retry
 
-    def _enter_node(self, turn: Turn, attempt: int, request: Request, last: str) -> dict[str, Any]:
+    def _enter_node(self, turn: Turn, attempt: int, request: Request, limit: str) -> dict[str, Any]:
         """Log that a request begins; return the fields that the node of its end has too.
 
-        `last`: the limit that makes this the last request, in words, or "".
+        `limit`: the one that makes this the last request, in words, or "".
         """
         self.meter.requests += 1
         span = f"llm-{self.meter.requests}"
@@ -171,13 +162,13 @@ class RequestSender(msgspec.Struct, frozen=True):
             "messages": len(request.messages),
             "digest": digest_request(request),
             "internal": True,
-            **({"last": last} if last else {}),
+            **({"last": limit} if limit else {}),
         }
         self.log.append(events.Node(phase="enter", data=data, **node))
         return node
 
     async def _read_answer(
-        self, request: Request, reader: TurnReader, clock: Clock, sent: int, bill: Bill
+        self, request: Request, reader: TurnReader, clock: Clock, sent: int, biller: Biller
     ) -> None:
         """Read the answer into the log; `sent`: the estimated tokens of the request."""
         turn = reader.turn
@@ -188,10 +179,10 @@ class RequestSender(msgspec.Struct, frozen=True):
             async with slot, aclosing(model.stream(request)) as stream:
                 async for batch in stream:
                     for event in reader.feed(batch):
-                        clock.note_first()
+                        clock.mark_first_event()
                         self.log.append(event)
-                    so_far, _ = turn.spent(sent, reader.size // CHARS_PER_TOKEN)
-                    if reason := bill.reached_limit(so_far, turn.continued):
+                    so_far, _ = turn.count_usage(sent, reader.size // CHARS_PER_TOKEN)
+                    if reason := biller.reached_limit(so_far, turn.continued):
                         raise Cancelled("limit", reason)
                     # the dialect needs no more text; a native response goes on, unless it broke
                     if reader.stopped and (turn.broken or not reader.native):

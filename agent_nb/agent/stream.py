@@ -1,15 +1,10 @@
 """The stream of one run: iterate it for the events, await it for the run.
 
-Why separate from the agent: an agent holds no run state; a stream is one run in progress.
-
 Rules
-- A run executes once, however many readers iterate its stream. A late reader receives the stored
-  events first, then the live ones.
-- The log of every run that started ends with `end`, even if nobody reads it or the run is stopped.
-- `cancel` stops the run from its event loop, `stop` from any thread. Neither waits for the end.
+- A run executes once, however many readers iterate its stream. The log of a run that started ends
+  with `end`, even if nobody reads it or the run is stopped.
 - If the user stops a cell that awaits a run, or stops its run from elsewhere (another cell, a
   server), the cell ends with AgentStopped. After `stop` and `cancel`, awaiting returns the run.
-- Awaiting a run that ended in an error raises RunFailed, unless it was made with `check=False`.
 """
 
 from __future__ import annotations
@@ -22,19 +17,22 @@ from typing import TYPE_CHECKING, Protocol
 import anyio
 import msgspec
 
-from ..errors import AgentStopped, Cancelled
+from ..errors import AgentStopped, Cancelled, UsageError
 from ..events import (
     ABANDONED,
     End,
     Error,
     Event,
     EventLog,
+    Result,
     RunStart,
     User,
     complete_log,
     list_missing_events,
 )
+from ..models import collect_secrets
 from ..tools import OutputCapture
+from ..wire import redact_text
 from . import display
 from .drift import Played
 from .in_progress import InProgress
@@ -79,23 +77,6 @@ class Driver(Protocol):
 
     def cancel(self, why: Cancelled) -> None:
         """Stop on the event loop's thread; `run` then ends the log."""
-
-
-class RefusedRun:
-    """The driver of a run that was refused: it logs the prompt, if known, and the error `why`."""
-
-    def __init__(self, log: EventLog, request: RunRequest | None, why: str) -> None:
-        self._log, self._request, self._why = log, request, why
-
-    async def run(self) -> None:
-        """Write the log."""
-        user = [self._request.user] if self._request else []
-        error = Error(code="usage", message=self._why)
-        for event in (RunStart(), *user, error, End(status="error")):
-            self._log.append(event)
-
-    def cancel(self, why: Cancelled) -> None:
-        """Do nothing: the run ends at once."""
 
 
 class Stream(InProgress):
@@ -163,7 +144,9 @@ class Stream(InProgress):
 
     def stop(self, detail: str = "stopped from elsewhere") -> None:
         """Stop the run as `cancel` does, from any thread; `detail` is logged."""
-        self._call_on_loop(self.cancel, "user", detail)
+        # noted at once: the run may not have begun
+        self._stop_cause = self._stop_cause or Cancelled("user", detail)
+        self._call_on_loop(self.cancel)
 
     def cancel(self, reason: str = "user", detail: str = "") -> None:
         """Stop the run, on the event loop's thread; the first reason counts.
@@ -174,11 +157,8 @@ class Stream(InProgress):
         if self._driver is not None:
             self._driver.cancel(self._stop_cause)
 
-    async def aclose(self) -> None:
-        """Stop the run and wait until its log has ended."""
-        if self._task is not None and not self._task.done():
-            self.cancel()  # unlike `stop`, it logs no "from elsewhere"
-            await asyncio.wait([self._task])
+    def _stop_here(self) -> None:
+        self.cancel()  # unlike `stop`, it logs no "from elsewhere"
 
     # the parameters keep their names, since code outside this package may use them
     def play(self, tape: RecordedTurns, wish: ReplayStrictness | None) -> None:
@@ -192,7 +172,11 @@ class Stream(InProgress):
 
     def refuse(self, why: str) -> None:
         """Let this run, which has not begun, end with an error that says `why`."""
-        self._make_driver = lambda _: RefusedRun(self.log, self.request, why)
+
+        def raise_refusal(_: anyio.CancelScope) -> Driver:
+            raise UsageError(why)
+
+        self._make_driver = raise_refusal
 
     async def run_here(self) -> None:
         """Run to the end in the current task, for a caller that shows and announces the run."""
@@ -201,16 +185,46 @@ class Stream(InProgress):
     async def _drive(self) -> None:
         """Run the driver to its end; then complete the log, whatever happened."""
         display.enter_run(self._host)
-        self._driver = self._make_driver(anyio.CancelScope())
-        if self._stop_cause is not None:
-            self._driver.cancel(self._stop_cause)
         try:
+            self._driver = self._make_driver(anyio.CancelScope())
+            if self._stop_cause is not None:
+                self._driver.cancel(self._stop_cause)
             await self._driver.run()
+        except Exception as fault:
+            self._log_fault(fault)
         finally:  # even if the event loop shuts down
-            for event in list_missing_events(self.log):
-                self.log.append(event)
-            if self._host is not None:
-                self._host.close()
+            self._complete_log()
+
+    def _complete_log(self) -> None:
+        """Complete the log, and leave the cell."""
+        for event in list_missing_events(self.log):
+            self.log.append(event)
+        if self._host is not None:
+            self._host.close()
+
+    def _finish_unbegun(self) -> None:
+        self._log_beginning()
+        self._complete_log()
+
+    def _log_beginning(self) -> None:
+        """Log the start and the prompt, if the driver has not."""
+        if not len(self.log):
+            self.log.append(RunStart())
+            if self.request is not None:
+                self.log.append(self.request.user)
+
+    def _log_fault(self, fault: Exception) -> None:
+        """End the log with the error of a driver that could not be made, or that broke off."""
+        if self.log.ended:
+            raise fault
+        is_usage = isinstance(fault, UsageError)
+        why = str(fault) if is_usage else f"{type(fault).__name__}: {fault}"
+        self._log_beginning()
+        open_calls = [e for e in list_missing_events(self.log) if isinstance(e, Result)]
+        message = redact_text(why, collect_secrets())
+        error = Error(code="usage" if is_usage else "internal", message=message)
+        for event in (*open_calls, error, End(status="error")):
+            self.log.append(event)
 
     async def _wait(self) -> Run:
         """Start the run if need be, show it in the cell that awaits it, and wait for its end."""

@@ -1,20 +1,16 @@
 """An agent as a tool of another agent: the parent calls it, the child runs.
 
-Why the parent's log has the child's events: a delegated task must be shown, stopped, paid for and
-recorded like any other. So the child's whole run is a node below the parent's call.
+A delegated task must be shown, stopped, paid for and recorded like any other. So the child's whole
+run is a node below the parent's call, its usage counts toward the parent's limits, and cancelling
+the call cancels the child, which ends properly before the call does.
 
-Rules
-- The child's `span` is the id of the call; its block and call ids begin with that id, so that they
-  are unique in the log.
-- The child has the parent's `trace_id` and its own limits, bounded by what the parent has left. Its
-  usage counts toward the parent's.
-- Questions of the child are asked under the call's id in the parent's log.
-- Cancelling the call cancels the child, which ends properly before the call does.
+Rule: the child's `span` is the id of the call; its block and call ids begin with that id, so that
+they are unique in the log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
@@ -148,8 +144,8 @@ def _prefix_questions(context: ToolContext) -> ApprovalSource | None:
     if parent is None:
         return None
 
-    async def ask(question: Question) -> Decision | None:
-        return await parent(
+    def ask(question: Question) -> Awaitable[Decision | None]:
+        return parent(
             msgspec.structs.replace(question, call_id=f"{context.call_id}/{question.call_id}")
         )
 

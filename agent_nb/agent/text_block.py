@@ -1,8 +1,7 @@
 """The open block of text or reasoning of a turn.
 
-Why apart from `turn`: that file decides which block is open, this one what the block contains.
-
-Rule: white space at the start of a block is held back until other text follows.
+`turn` decides which block is open, this file what the block contains. White space at the start of a
+block is held back until other text follows.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class TextBlock:
 
     @property
     def empty(self) -> bool:
-        """True if the block yields no event: it has no text, no attributes, no opaque value."""
+        """Whether the block yields no event: it has no text, no attributes, no opaque value."""
         return not (self._text.tell() or self.attributes or self.opaque is not None)
 
     def add(self, text: str) -> str:

@@ -1,15 +1,13 @@
 """One model turn: parts in, events out.
 
-Why: this is the only place where parts become events, so that ids, the limits of blocks and the
-treatment of a cut stream are the same for all providers and dialects.
+Only here do parts become events, so that ids, the limits of blocks and the treatment of a cut
+stream are the same for all providers and dialects.
 
 Rules
 - A block closes before the next opens. If a provider interleaves blocks, the parts of the later
   ones wait, in order of first appearance.
-- White space at the start of a block is held back until text follows; alone it yields no event.
-- White space between two blocks of one text (`events.text`) becomes the start of the later block.
-- Every call gets an id that is unique in the run; an id that the model did not give is `synthetic`.
-- Lone surrogates become U+FFFD: they can be neither saved nor sent.
+- White space between two blocks of one text (`events.text`) becomes the start of the later block;
+  alone it yields no event.
 - No I/O, no clock; events have no `seq` and `ts` yet.
 """
 
@@ -23,7 +21,7 @@ import msgspec
 from .. import events
 from ..events import RESEND, Answer, Event
 from ..models import parts
-from ..wire import replace_surrogates
+from ..wire import SurrogatePairs, replace_surrogates
 from .clean_json import clean_value
 from .text_block import BlockKind, TextBlock
 
@@ -36,18 +34,18 @@ class CallIds:
 
     def __init__(self) -> None:
         self._used: set[str] = set()
+        self._number = 0  # of the newest synthetic id
 
-    def take(self, model_id: str, turn: int) -> tuple[str, bool]:
+    def assign(self, model_id: str, turn: int) -> tuple[str, bool]:
         """Return the id for a call of turn number `turn`, and whether the id is synthetic.
 
         `model_id`: the id that the model gave the call, "" if none.
         """
         synthetic = not model_id or model_id in self._used
-        number = len(self._used) + 1
-        call_id = f"call_{turn}_{number}" if synthetic else model_id
-        while call_id in self._used:
-            number += 1
-            call_id = f"call_{turn}_{number}"
+        call_id, self._number = model_id, max(self._number, len(self._used))
+        while not call_id or call_id in self._used:
+            self._number += 1
+            call_id = f"call_{turn}_{self._number}"
         self._used.add(call_id)
         return call_id, synthetic
 
@@ -58,7 +56,8 @@ class Turn:
     def __init__(self, number: int, ids: CallIds | None = None) -> None:
         self.number = number
         self.calls: list[events.Call] = []  # of the batch, in order
-        self.rejected: list[tuple[events.Call, str]] = []  # calls that do not run, with the reason
+        self.all_calls: list[events.Call] = []  # those of the batch, and those that were cut off
+        self.faults_of_calls: dict[str, str] = {}  # id of a call that does not run -> the reason
         self.feedback: list[events.Error] = []  # errors that go back to the model
         self.faults: list[events.Error] = []  # other errors
         self.executed = False  # the batch is complete
@@ -75,8 +74,10 @@ class Turn:
         self._space = ""  # white space since the last block of that text
         # provider's key of a block -> its parts, which wait until the open block closes
         self._waiting: dict[str, list[parts.Part]] = {}
-        self._count = 0
+        self._feeds_waiting = False
+        self._block_count = 0
         self._call_block_ids: dict[int, str] = {}  # index of a call that streams in -> block id
+        self._halves = SurrogatePairs()  # half a character at the end of a piece of a call
         self._batch_id = f"{number}.batch1"
 
     def feed(self, batch: Iterable[parts.Part]) -> list[Event]:
@@ -93,30 +94,24 @@ class Turn:
     def close(self, *, incomplete: bool = False) -> list[Event]:
         """Close open blocks and return their events; `incomplete`: the stream was cut off."""
         out: list[Event] = []
-        self._close_block(out, incomplete=incomplete)
-        while self._waiting:
-            self._feed_waiting(out)
-            self._close_block(out, incomplete=incomplete)
+        self._end_text(out, incomplete=incomplete)
         return out
 
     @property
-    def all_calls(self) -> list[events.Call]:
-        """The calls of the batch, then those that were rejected."""
-        return [*self.calls, *(c for c, _ in self.rejected if c not in self.calls)]
-
-    @property
     def broken(self) -> bool:
-        """True if the provider reported a fault in mid-stream: no call of this turn may run."""
+        """Whether the provider reported a fault in mid-stream: no call of this turn may run."""
         return any(e.code not in HARMLESS for e in self.faults)
 
-    def spent(self, sent: int, written: int, *, whole: bool = False) -> tuple[events.Counts, bool]:
+    def count_usage(
+        self, sent: int, written: int, *, complete: bool = False
+    ) -> tuple[events.Counts, bool]:
         """Return the usage of this turn so far, and whether it is estimated.
 
         `sent`, `written`: our estimates in tokens, used where the provider reports nothing. Until
-        the answer is `whole`, our estimate replaces a provider's output count that lags behind.
+        the answer is `complete`, our estimate replaces an output count that lags behind.
         """
         usage = self.usage or parts.Usage(input=sent, output=written, estimated=True)
-        lags = not whole and written > usage.output
+        lags = not complete and written > usage.output
         counts = events.Counts(
             input=usage.input,
             output=written if lags else usage.output,
@@ -138,7 +133,7 @@ class Turn:
         """Add text to the open block, opening it if need be; a part of another block waits."""
         block = self._block
         if block is None or block.kind != kind or block.key != part.block:
-            # a provider that sends two blocks in turns: the other one waits until this one closes
+            # the provider interleaves two blocks: the later one waits until this one closes
             if block is not None and part.block and block.key and block.key != part.block:
                 self._waiting.setdefault(part.block, []).append(part)
                 return
@@ -193,10 +188,13 @@ class Turn:
             out.append(events.Respond(extra=extra, **common))
 
     def _feed_waiting(self, out: list[Event]) -> None:
-        """Feed the parts of the block that has waited longest, if no block is open."""
-        key = next(iter(self._waiting), None)
-        if key is not None and self._block is None:
-            out.extend(self.feed(self._waiting.pop(key)))
+        """Feed the parts of the blocks that wait, the longest waiting first, until one is open."""
+        if self._feeds_waiting:  # called by a part that is fed here: the loop below goes on
+            return
+        self._feeds_waiting = True
+        while self._waiting and self._block is None:
+            out.extend(self.feed(self._waiting.pop(next(iter(self._waiting)))))
+        self._feeds_waiting = False
 
     def _on_close(self, part: parts.Close, out: list[Event]) -> None:
         if part.block and (self._block is None or self._block.key != part.block):
@@ -216,28 +214,28 @@ class Turn:
                 block=block,
                 of="call",
                 name=part.name,
-                text=replace_surrogates(part.text),
+                text=replace_surrogates(self._halves.feed(block, part.text)),
                 **self._common_fields,
             )
         )
 
-    def _end_text(self, out: list[Event]) -> None:
+    def _end_text(self, out: list[Event], *, incomplete: bool = False) -> None:
         """Close all blocks of text: what follows, such as a call, separates it from later text."""
-        self._close_block(out)
+        self._close_block(out, incomplete=incomplete)
         while self._waiting:
             self._feed_waiting(out)
-            self._close_block(out)
+            self._close_block(out, incomplete=incomplete)
         self._text_begun, self._space = False, ""
 
     def _new_block_id(self) -> str:
-        self._count += 1
-        return f"{self.number}.{self._count}"
+        self._block_count += 1
+        return f"{self.number}.{self._block_count}"
 
     def _on_call(self, part: parts.Call, out: list[Event]) -> None:
-        """Add a whole call, in the block of its deltas; a faulty call also goes to `rejected`."""
+        """Add a whole call, in the block of its deltas; `faults_of_calls` names a faulty one."""
         self._end_text(out)
         block = self._call_block_ids.pop(part.index, "") or self._new_block_id()
-        call_id, synthetic = self._ids.take(part.call_id, self.number)
+        call_id, synthetic = self._ids.assign(part.call_id, self.number)
         event = events.Call(
             call_id=call_id,
             synthetic=synthetic,
@@ -251,8 +249,9 @@ class Turn:
             **self._common_fields,
         )
         out.append(event)
+        self.all_calls.append(event)
         if part.fault:
-            self.rejected.append((event, part.fault))
+            self.faults_of_calls[call_id] = part.fault
         if not (part.fault and part.incomplete):  # a call that was cut off is not in the batch
             self.calls.append(event)
 

@@ -1,10 +1,7 @@
 """The calls of a model turn: executed, refused or abandoned.
 
-Why: providers refuse a conversation in which a call lacks its result.
-
-Rules
-- Whatever happens, every call of a turn has exactly one result afterwards.
-- The usage of sub-agents counts toward the limits of the whole run.
+Providers refuse a conversation in which a call lacks its result. So afterwards every call of the
+turn has exactly one, also if a limit or a stop ended the batch.
 """
 
 from __future__ import annotations
@@ -23,8 +20,6 @@ from .drift import Resume
 from .limits import Meter, count_noun
 from .run_spec import Plan
 from .turn import Turn
-
-FAILED = ("error", "timeout")  # statuses of results that count as failures
 
 
 class TurnCalls(msgspec.Struct, frozen=True):
@@ -54,7 +49,7 @@ class TurnCalls(msgspec.Struct, frozen=True):
             limit = count_noun(self.plan.limits.tool_calls, "tool call")
             raise Cancelled("limit", f"{Interrupt.AT_LIMIT}{limit}")
         self.meter.tool_calls += len(turn.calls)
-        faults = {call.call_id: why for call, why in turn.rejected}
+        faults = turn.faults_of_calls
         jobs = [Job(c.call_id, c.name, c.args, faults.get(c.call_id, "")) for c in turn.calls]
         before = self.meter.total
         try:
@@ -67,15 +62,14 @@ class TurnCalls(msgspec.Struct, frozen=True):
         if self.meter.total != before:  # sub-agents have added their usage
             self.log.append(events.Metric(total=self.meter.total, turn=turn.number))
         for call in turn.calls:
-            self.meter.count_outcome(batch.ended[call.call_id].status not in FAILED)
+            self.meter.count_result(batch.ended[call.call_id].status)
 
     def refuse(self, turn: Turn) -> None:
         """Give error results to the calls of a turn that has no complete batch."""
-        faults = {call.call_id: why for call, why in turn.rejected}
-        refused = turn.all_calls
-        batch = Batch(self.log, refused, self.plan.redaction)
-        for call in refused:
-            why = faults.get(call.call_id) or "Not run: the batch was never executed."
+        batch = Batch(self.log, turn.all_calls, self.plan.redaction)
+        otherwise = "Not run: the batch was never executed."
+        for call in turn.all_calls:
+            why = turn.faults_of_calls.get(call.call_id, otherwise)
             batch.end(call.call_id, Outcome("error", why))
 
     def abandon(self, turn: Turn) -> None:
@@ -91,7 +85,7 @@ class TurnCalls(msgspec.Struct, frozen=True):
             for update in resume.updates.get(call_id, ()):
                 batch.update(call_id, update)
             batch.end(call_id, outcome)
-            self.meter.count_outcome(outcome.status not in FAILED)
+            self.meter.count_result(outcome.status)
 
     def _count_subagent(self, step: events.Counts) -> None:
         """Add a sub-agent's usage to that of the run; stop the run if that reaches a limit."""

@@ -1,14 +1,8 @@
 """The pipeline of one model turn: model parts -> secret filter -> dialect -> turn -> events.
 
-Why one pipeline: no dialect, log or view may see a text before its secrets are hidden.
-
-Rules
-- Text passes the secret filter, then the dialect; other parts pass the filter only.
-- Text that the filter holds back is passed on before a part of another kind or block.
-- Once the dialect has stopped (after a batch or the end marker), later parts are dropped, except
-  usage, finish reason, head and continuation.
-- A turn longer than `LONGEST_TURN` is cut off with a fault: its text is kept, no call runs.
-- No I/O and no clock.
+No dialect, log or view may see a text before its secrets are hidden. Text that the filter holds
+back is passed on before a part of another kind or block. Once the dialect has stopped (after a
+batch or the end marker), only usage, finish reason, head and continuation are read.
 """
 
 from __future__ import annotations
@@ -52,15 +46,15 @@ class TurnReader:
         self._redaction = redaction
         # One secret filter for consecutive parts of one kind and block (or index), since a secret
         # may be split over them. It may hold back text of the newest part.
-        self._secrets: Redactor | None = None
-        self._secrets_of: tuple[type[parts.Part], str | int] | None = None
-        self._newest: parts.Part = parts.Text("")
+        self._filter: Redactor | None = None
+        self._filter_key: tuple[type[parts.Part], str | int] | None = None
+        self._newest_part: parts.Part = parts.Text("")
         self.size = 0
         self._full = False  # the turn is longer than `LONGEST_TURN`
 
     @property
     def stopped(self) -> bool:
-        """True if the rest of the response is not needed."""
+        """Whether the rest of the response is not needed."""
         return self._parser.stopped or self._full
 
     def feed(self, batch: Iterable[parts.Part]) -> list[Event]:
@@ -75,9 +69,11 @@ class TurnReader:
                 out.append(self._clean(part))
             elif not self.stopped:
                 self._flush_filter(out)
-                if isinstance(part, parts.Call):  # a whole call takes the place of its deltas
-                    self._calls.drop(part.index)
+                # a whole call takes the place of its deltas, whose characters are counted already
+                streamed = isinstance(part, parts.Call) and self._calls.drop(part.index)
                 out.append(self._clean(part))
+                if isinstance(part, parts.Call) and not streamed:
+                    self._count(len(part.raw_args), out)
         fresh = self._to_events(out)
         return fresh if self._check is None else self._check.feed(fresh)
 
@@ -105,9 +101,13 @@ class TurnReader:
         return self.turn.feed(out if final is None else final.feed(out))
 
     def _pass_streamed(self, part: Streamed, out: list[parts.Part]) -> None:
-        """Pass on a part that comes in pieces; cut the turn off at `LONGEST_TURN` characters."""
-        self.size += len(part.text)
+        """Pass on a part that comes in pieces."""
         self._hide_secrets(part, out)
+        self._count(len(part.text), out)
+
+    def _count(self, characters: int, out: list[parts.Part]) -> None:
+        """Count the characters of a part; cut the turn off at `LONGEST_TURN` of them."""
+        self.size += characters
         if self.size > LONGEST_TURN:
             self._full = True
             self._flush_filter(out)
@@ -120,11 +120,11 @@ class TurnReader:
             self._parse(part, out)
             return
         key = (type(part), part.index if isinstance(part, parts.CallDelta) else part.block)
-        if key != self._secrets_of or self._secrets is None:
+        if key != self._filter_key or self._filter is None:
             self._flush_filter(out)
-            self._secrets, self._secrets_of = self._redaction.stream(), key
-        text = self._secrets.feed(part.text)
-        self._newest = clean = self._clean(part) if _has_more_than_text(part) else part
+            self._filter, self._filter_key = self._redaction.stream(), key
+        text = self._filter.feed(part.text)
+        self._newest_part = clean = self._clean(part) if _has_more_than_text(part) else part
         if clean is part and text == part.text:
             self._parse(part, out)
         else:
@@ -132,9 +132,9 @@ class TurnReader:
 
     def _flush_filter(self, out: list[parts.Part]) -> None:
         """Pass on the text that the secret filter holds back, and end the filter."""
-        secrets, self._secrets = self._secrets, None
-        if secrets is not None and (text := secrets.close()):
-            self._parse(msgspec.structs.replace(self._newest, text=text), out)
+        ended, self._filter = self._filter, None
+        if ended is not None and (text := ended.close()):
+            self._parse(msgspec.structs.replace(self._newest_part, text=text), out)
 
     def _parse(self, part: parts.Part, out: list[parts.Part]) -> None:
         """Pass text to the dialect, deltas of calls to the assembler, and other parts on."""

@@ -1,13 +1,8 @@
-"""Fit the pictures of a conversation to the limits of a model, or replace them with words.
+"""Fits the pictures of a conversation to the limits of a model, or replaces them with words.
 
-Why: a model that takes no pictures refuses the whole request; large ones cost tokens and time.
-
-Rules
-- A picture that is not sent is replaced by words that say why.
-- A model that does not say whether it has `vision` is sent pictures until its server refuses them.
-  The process then remembers the refusal, unless the refusal is about one picture only.
-- Only the newest `MOST_PICTURES` pictures of a request are sent: servers refuse more.
-- The log and the record keep the pictures as they were.
+A model that takes no pictures refuses the whole request; large ones cost tokens and time. If it is
+unknown whether a model takes pictures, they are sent until its server refuses them, which the
+process then remembers. Only the requests change: log and record have the pictures as they were.
 """
 
 from __future__ import annotations
@@ -20,7 +15,7 @@ import msgspec
 
 from ..events import Error, Event, Result, User
 from ..models import Block, FittedPicture, ImageBlock, Message, Model, ResultBlock, TextBlock
-from ..wire import Shown, describe_picture, describe_size
+from ..wire import Attachment, describe_picture, describe_size
 
 MOST_PICTURES = 20  # pictures of a request
 # three reasons why a picture is not sent, in the words that replace the picture
@@ -54,8 +49,8 @@ class Vision:
         self._model = model
         self._blind = is_blind(model)
         self._fitted: dict[tuple[str, int], FittedPicture] = {}  # by base64 and largest side
-        self._noted: set[str] = set()
-        self._notes: list[str] = []
+        self._reported: set[str] = set()
+        self._errors: list[str] = []
 
     def omit(self, refusal: str = "") -> bool:
         """Send words instead of pictures from now on; return whether that changes anything.
@@ -67,10 +62,10 @@ class Vision:
         changes, self._blind = not self._blind, True
         return changes
 
-    def take_notes(self) -> list[Event]:
-        """Return, once, the errors that say which pictures could not be sent."""
-        notes, self._notes = self._notes, []
-        return [Error(code="no_picture", message=words) for words in notes]
+    def take_errors(self) -> list[Event]:
+        """Return the errors, not yet taken, about pictures that could not be sent."""
+        messages, self._errors = self._errors, []
+        return [Error(code="no_picture", message=words) for words in messages]
 
     def view(self, run: Iterable[Event]) -> list[Event]:
         """Return the events of a run with each picture as the model gets it."""
@@ -81,7 +76,7 @@ class Vision:
             return event
         attachments = tuple(
             self._view_picture(n, a, event) if a.get("data") else dict(a)
-            for n, a in Shown.number_all(event.attachments)
+            for n, a in Attachment.number_all(event.attachments)
         )
         return msgspec.structs.replace(event, attachments=attachments)
 
@@ -101,9 +96,9 @@ class Vision:
         if not picture.why:
             return {**attachment, "media_type": picture.media_type, "data": picture.data}
         text = describe_picture(name, attachment, picture.why)
-        if text not in self._noted:
-            self._noted.add(text)
-            self._notes.append(
+        if text not in self._reported:
+            self._reported.add(text)
+            self._errors.append(
                 f"The model did not get {_describe_for_user(name, attachment, event)}. {picture.advice}"
             )
         return {**attachment, "data": "", WORDS: text}
@@ -130,7 +125,7 @@ def replace_with_words(
     `why`: why the pictures are not sent, in words.
     """
     replaced = [dict(attachment) for attachment in attachments]
-    for (number, attachment), new in zip(Shown.number_all(attachments), replaced, strict=True):
+    for (number, attachment), new in zip(Attachment.number_all(attachments), replaced, strict=True):
         if attachment.get("data"):
             text = describe_picture(picture_name(number, attachment), attachment, why)
             new |= {"data": "", WORDS: text}
@@ -154,7 +149,7 @@ def write_captions(content: str, attachments: Sequence[Mapping[str, Any]]) -> st
 
     For a picture that is not sent, the words in its place replace the caption.
     """
-    for number, attachment in Shown.number_all(attachments):
+    for number, attachment in Attachment.number_all(attachments):
         # 0: a table or widget, which the text describes already
         if not number and not attachment.get(WORDS):
             continue

@@ -1,13 +1,13 @@
-"""The command `convert`: translates a run from one format into another (`codecs.convert`).
+"""The command `convert`: translates a run from one format into another (`codecs.convert_files`).
 
-Rule: input and output are never the same file, not even under two names (a link, another path):
-the first text of the output would empty the input while it is read.
+Rule: input and output are never the same file, not even under two names (a link, another path): the
+first text of the output would empty the input while it is read.
 """
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+import os
 
 from ..errors import UsageError
 from .shared import OK, Arguments, add_flag, add_text
@@ -19,8 +19,8 @@ def convert_run(arguments: Arguments) -> int:
     from ..codecs import convert_files
 
     source, target = arguments.source, arguments.output
-    are_files = all(name != "-" and Path(name).exists() for name in (source, target))
-    if are_files and Path(source).samefile(target):
+    are_files = all(name != "-" and os.path.exists(name) for name in (source, target))
+    if are_files and os.path.samefile(source, target):
         raise UsageError(
             f"{source} would be written over while it is read. Choose another file with -o."
         )
@@ -39,26 +39,13 @@ def convert_run(arguments: Arguments) -> int:
 
 def convert_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `convert`."""
-    sub.add_argument(
-        "source", nargs="?", default="-", metavar="IN", help="the file to read (default: stdin)"
-    )
-    sub.add_argument(
-        "--from",
-        dest="from_",
-        default="",
-        metavar="CODEC",
-        help="the format of IN (default: recognised by its first lines)",
-    )
-    sub.add_argument(
-        "--to",
-        required=True,
-        metavar="CODEC",
-        help="the format to write, or one of its forms, as loom:export",
-    )
+    source_help = "the file to read (default: stdin)"
+    sub.add_argument("source", nargs="?", default="-", metavar="IN", help=source_help)
+    from_help = "the format of IN (default: recognised by its first lines)"
+    sub.add_argument("--from", dest="from_", default="", metavar="CODEC", help=from_help)
+    to_help = "the format to write, or one of its forms, as loom:export"
+    sub.add_argument("--to", required=True, metavar="CODEC", help=to_help)
     add_text(sub, "-o --output", "OUT", "the file to write (default: stdout)", "-")
-    sub.add_argument(
-        "--framing",
-        choices=("ndjson", "sse"),
-        help="how objects are parted (default: as the format does)",
-    )
+    framing_help = "how objects are parted (default: as the format does)"
+    sub.add_argument("--framing", choices=("ndjson", "sse"), help=framing_help)
     add_flag(sub, "--strict", "stop at the first thing that cannot be carried")

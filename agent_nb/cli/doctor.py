@@ -1,6 +1,6 @@
 """The command `doctor`: prints the findings about this installation (`notebook.collect_findings`).
 
-Rule: the command fails (exit code 1) if a finding reports something broken, so that scripts see it.
+It fails (exit code 1) if a finding reports something broken, so that scripts see it.
 """
 
 from __future__ import annotations

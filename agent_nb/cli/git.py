@@ -1,6 +1,7 @@
 """The commands for git: `git-setup`, and the drivers for diff and merge that git then calls.
 
-Why drivers: git's own diffs of a notebook's JSON are unreadable, and its merges break records.
+git's own diffs of a notebook's JSON are unreadable, and its merges break records.
+The docstring of a command is its help.
 """
 
 from __future__ import annotations
@@ -10,7 +11,13 @@ from pathlib import Path
 
 from ..errors import UsageError
 from .shared import FAILED, OK, Arguments, add_flag, existing_files
-from .terminal import print_complaint, print_lines, read_and_write_utf_8, write_output
+from .terminal import (
+    print_complaint,
+    print_lines,
+    read_and_write_utf_8,
+    write_checked,
+    write_output,
+)
 
 
 def git_setup(arguments: Arguments) -> int:
@@ -25,13 +32,8 @@ def git_setup(arguments: Arguments) -> int:
 
 def git_setup_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `git-setup`."""
-    sub.add_argument(
-        "folder",
-        nargs="?",
-        default=".",
-        metavar="FOLDER",
-        help="a folder of the repository (default: this one)",
-    )
+    folder_help = "a folder of the repository (default: this one)"
+    sub.add_argument("folder", nargs="?", default=".", metavar="FOLDER", help=folder_help)
     add_flag(sub, "--strip", "also keep records out of what is committed")
 
 
@@ -61,14 +63,18 @@ def git_merge(arguments: Arguments) -> int:
     from ..notebook import merge_files
 
     paths = (Path(arguments.base), Path(arguments.ours), Path(arguments.theirs))
-    return OK if merge_files(*paths, report=print_complaint) else FAILED
+    clean = False
+
+    def merge() -> None:
+        nonlocal clean
+        clean = merge_files(*paths, report=print_complaint)
+
+    write_checked(merge, paths[1])
+    return OK if clean else FAILED
 
 
 def git_merge_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `git-merge`."""
-    for name, which in (
-        ("base", "the common ancestor"),
-        ("ours", "our version, written over"),
-        ("theirs", "the other version"),
-    ):
-        sub.add_argument(name, metavar=name.upper(), help=which)
+    sub.add_argument("base", metavar="BASE", help="the common ancestor")
+    sub.add_argument("ours", metavar="OURS", help="our version, written over")
+    sub.add_argument("theirs", metavar="THEIRS", help="the other version")

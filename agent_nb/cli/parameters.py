@@ -1,10 +1,8 @@
-"""Parses the parameters `run -p NAME=VALUE`, and inserts a cell that sets them, as papermill does.
+"""Parses the parameters `run -p NAME=VALUE`, and inserts a cell that sets them.
 
-Why as papermill: notebooks that are written for it have a cell of defaults, which this cell follows
-and overrides.
-
-Rule: the cell needs no imports. So a date stays a text, and YAML's `.inf` and `.nan` become
-`float('inf')` and `float('nan')`.
+The cell is where papermill would put it, because notebooks written for papermill have a cell of
+defaults that it must follow. It needs no imports: a date stays a text, and YAML's `.inf` and `.nan`
+become `float('inf')` and `float('nan')`.
 """
 
 from __future__ import annotations
@@ -12,6 +10,7 @@ from __future__ import annotations
 import keyword
 import math
 from collections.abc import Mapping, Sequence
+from itertools import starmap
 from typing import Any
 
 from ..errors import UsageError
@@ -49,18 +48,22 @@ def parse_parameters(texts: Sequence[str]) -> dict[str, Any]:
 def inject_parameters(nb: Any, values: Mapping[str, Any]) -> None:
     """Insert a cell that sets `values` after the cell tagged `parameters`, or as the first cell.
 
-    The new cell replaces one that an earlier execution inserted. Without values, do nothing.
+    The new cell replaces one that an earlier execution inserted. Without values, do nothing. Raises
+    UsageError for a value that is nested too deeply, or contains itself.
     """
     if not values:
         return
     cells = [cell for cell in nb["cells"] if not _has_tag(cell, "injected-parameters")]
     position = next((n for n, cell in enumerate(cells, 1) if _has_tag(cell, "parameters")), 0)
-    source = "\n".join(f"{name} = {_to_source(value)}" for name, value in values.items())
+    name = "parameters"
+    while name in {cell.get("id") for cell in cells}:
+        name += "-"
+    source = "\n".join(starmap(_make_assignment, values.items()))
     # a notebook of nbformat is a NotebookNode, and so are its cells and their metadata
     make_mapping = type(nb)
     injected = make_mapping(
         cell_type="code",
-        id="parameters",
+        id=name,
         source=source,
         execution_count=None,
         outputs=[],
@@ -71,6 +74,15 @@ def inject_parameters(nb: Any, values: Mapping[str, Any]) -> None:
 
 def _has_tag(cell: Any, tag: str) -> bool:
     return tag in as_list(metadata_of(cell).get("tags"))
+
+
+def _make_assignment(variable: str, value: Any) -> str:
+    try:
+        return f"{variable} = {_to_source(value)}"
+    except RecursionError:
+        raise UsageError(
+            f"The value of the parameter {variable} is nested too deeply, or contains itself."
+        ) from None
 
 
 def _to_source(value: Any) -> str:

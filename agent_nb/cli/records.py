@@ -1,9 +1,4 @@
-"""The commands `pack` and `strip`: move the records of notebook files, or remove them.
-
-Why `strip`: a project may want notebooks in git without records.
-
-Rule: an unchanged file is not written.
-"""
+"""The commands `pack` and `strip`: records move into a notebook's metadata, or are removed."""
 
 from __future__ import annotations
 
@@ -14,7 +9,7 @@ from functools import partial
 
 from ..errors import UsageError
 from .shared import OK, Arguments, existing_files, file_options
-from .terminal import pass_on, print_lines, read_and_write_utf_8, write_checked
+from .terminal import print_lines, read_and_write_utf_8, write_checked, write_unescaped
 
 
 def pack_records(arguments: Arguments) -> int:
@@ -46,9 +41,8 @@ def strip_records(arguments: Arguments) -> int:
         count = NotebookRuns(nb).strip()
         if count:
             write_checked(partial(save_notebook, nb, path), path)
-        print_lines(
-            f"{path}: {count or 'no'} record{'' if count == 1 else 's'} or references removed"
-        )
+        noun = "record" if count == 1 else "records"
+        print_lines(f"{path}: {count or 'no'} {noun} or references removed")
     return OK
 
 
@@ -64,11 +58,11 @@ def _strip_filter() -> int:
     read_and_write_utf_8()
     try:
         text = sys.stdin.read()
-        nb = json.loads(text)
+        nb = json.loads(text.removeprefix("\ufeff"))  # the mark before UTF-8 on Windows
     except (ValueError, RecursionError) as fault:
         raise UsageError(f"stdin is not a notebook: {fault}") from fault
     if not isinstance(nb, dict) or not NotebookRuns(nb).strip():
-        pass_on(text)
+        write_unescaped(text)
         return OK
-    pass_on(json.dumps(nb, ensure_ascii=False, indent=1) + "\n")
+    write_unescaped(json.dumps(nb, ensure_ascii=False, indent=1) + "\n")
     return OK

@@ -61,11 +61,8 @@ def events_options(sub: argparse.ArgumentParser) -> None:
     add_flag(sub, "--all", "every recorded run, not only the newest of each cell")
     columns_help = "events, calls, turns, runs, all, 'all calls' … or names with commas"
     add_text(sub, "--columns", "COLUMNS", columns_help)
-    sub.add_argument(
-        "--format",
-        choices=("table", "csv", "json", "parquet"),
-        help="how to write (default: by the ending of -o)",
-    )
+    format_help = "how to write (default: by the ending of -o)"
+    sub.add_argument("--format", choices=("table", "csv", "json", "parquet"), help=format_help)
     output_option(sub)
     add_flag(sub, "--json", "the events as they are, one JSON object a line")
 
@@ -121,8 +118,14 @@ def verify_notebooks(arguments: Arguments) -> int:
 
     problems: list[str] = []
     remarks: list[str] = []
-    for path in list_notebooks(arguments.notebooks):
-        path_problems, path_remarks = verify(path, signed=arguments.signed)
+    paths = list_notebooks(arguments.notebooks)
+    for path in paths:
+        try:
+            path_problems, path_remarks = verify(path, signed=arguments.signed)
+        except UsageError as fault:  # of several, the others are checked all the same
+            if len(paths) == 1:
+                raise
+            path_problems, path_remarks = [str(fault)], []
         problems += path_problems
         remarks += path_remarks
     if arguments.json:

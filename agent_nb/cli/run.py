@@ -1,10 +1,7 @@
 """The commands that execute notebooks: `run` and `test`.
 
-Why together: both execute notebooks, with the same early kernels and the same options for them.
-
-Rules
-- If one of several notebooks fails or cannot be executed, the others still run.
-- Kernels start early (`EarlyKernels`), while slow modules are imported.
+Kernels start early (`EarlyKernels`), while slow modules are imported. If one of several notebooks
+fails or cannot be executed, the others still run.
 """
 
 from __future__ import annotations
@@ -14,13 +11,15 @@ import hashlib
 import os
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
+from errno import EISDIR
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import AgentError, UsageError
+from ..errors import UsageError
 from .shared import (
+    COPY_SUFFIX,
     FAILED,
     OK,
     SEVERAL,
@@ -65,10 +64,10 @@ def run_notebooks(arguments: Arguments) -> int:
 
 
 class _Execution:
-    """Executes notebooks with the options of one command.
+    """Executes notebooks with the options of one `run` command.
 
-    `early_kernels`: those that have started already. `paths`: of a notebook and its output.
-    `on_cell` is called when a cell begins.
+    Its methods get `early_kernels`, which may have the notebook's kernel, the `paths` of a notebook
+    and its output, and `on_cell`, to be called when a cell begins.
     """
 
     def __init__(self, arguments: Arguments) -> None:
@@ -94,14 +93,14 @@ class _Execution:
         self, early_kernels: EarlyKernels, paths: tuple[Path, Path], on_cell: Any
     ) -> dict[str, Any]:
         """Execute a notebook as `execute` does; an error becomes a failed result."""
+        from ..runner import Report
+
         try:
             return self.execute(early_kernels, paths, on_cell)
         except Exception as fault:  # the other notebooks must still run
             early_kernels.discard(paths[0])
-            text = (
-                str(fault) if isinstance(fault, AgentError) else f"{type(fault).__name__}: {fault}"
-            )
-            print_complaint(f"{paths[0]}: {text}")
+            text = Report.of_error("", fault).problems[0].text
+            print_complaint(text if str(paths[0]) in text else f"{paths[0]}: {text}")
             failure = {"ok": False, "failure": text}
             return {"notebook": str(paths[0]), "output": "", **failure, "runs": []}
 
@@ -114,6 +113,7 @@ class _Execution:
         # slow to import; meanwhile the kernel starts
         from ..runner import execute_notebook
         from .parameters import inject_parameters
+        from .run_summary import summary_line
 
         path, target = paths
         with self._make_relay() as relay:
@@ -129,8 +129,13 @@ class _Execution:
         report = _make_report(path, target, outcome)
         if relay and relay.losses:
             print_complaint(f"{path}: not written as {self._arguments.stream}:\n{relay.losses}")
-        if not self._arguments.json:
-            _print_report(report, aside=bool(relay))
+        if self._arguments.json:
+            return report
+        print_lines(f"{target}: {'ok' if report['ok'] else 'failed'}", aside=bool(relay))
+        for numbers in report["runs"]:
+            print_lines(f"  cell {numbers['cell']} · {summary_line(numbers)}", aside=bool(relay))
+        if not report["ok"]:
+            print_complaint(f"{path}: {report['failure']}")
         return report
 
 
@@ -196,17 +201,17 @@ def check_notebooks(arguments: Arguments) -> int:
             print_lines(report.text(verbose=arguments.verbose))
         return report
 
-    paths = list_notebooks(arguments.notebooks)
+    paths = list_notebooks(arguments.notebooks, copies=False)
     if arguments.shard is not None:
         paths = [path for path in paths if is_in_part(path, arguments.shard)]
     with EarlyKernels(paths, options.choose_kernel) as early_kernels:
         reports = in_parallel(check_reported, [(path.name, path) for path in paths], arguments.jobs)
-    if arguments.junit:
-        write_output(Report.render_junit(reports), Path(arguments.junit))
     if arguments.json:
         show_json([report.to_builtins() for report in reports])
     elif len(reports) != 1:
         print_lines(Report.summarize(reports) or "This shard holds no notebooks.")
+    if arguments.junit:  # last: if it cannot be written, the results have been shown
+        write_output(Report.render_junit(reports), Path(arguments.junit))
     return OK if all(r.ok for r in reports) else FAILED
 
 
@@ -220,12 +225,8 @@ def test_options(sub: argparse.ArgumentParser) -> None:
     add_flag(sub, "--keep-going", "go on after a failed cell of Python code, too")
     tools_help = "fail where a tool changed whose result came from the record"
     add_flag(sub, "--strict-tools", tools_help)
-    sub.add_argument(
-        "--shard",
-        type=_parse_shard,
-        metavar="I/N",
-        help="test part I of N; a notebook's path says which part it is in",
-    )
+    shard_help = "test part I of N; a notebook's path says which part it is in"
+    sub.add_argument("--shard", type=_parse_shard, metavar="I/N", help=shard_help)
     add_flag(sub, "-v --verbose", "list what was masked, and what could not be compared")
     add_text(sub, "--junit", "FILE", "write the results as JUnit XML, too", None)
     add_flag(sub, "--json", "print the results as JSON")
@@ -252,25 +253,41 @@ def _parse_shard(text: str) -> tuple[int, int]:
 
 
 def _choose_targets(arguments: Arguments) -> list[tuple[Path, Path]]:
-    """Return (notebook, output file) for each notebook.
+    """Return (notebook, output file) for each notebook that is not an output of another one.
 
-    Raises UsageError for a missing path, and for notebooks that would share an output file.
+    Raises UsageError for a missing path, for notebooks that would share an output file, and for an
+    output that cannot be a file.
     """
     paths = existing_files(arguments.notebooks)
     if arguments.inplace:
         return [(p, p) for p in paths]
+    output = Path(arguments.output or "")
     if not arguments.output:
-        return [(p, p.with_name(f"{p.stem.removesuffix('.run')}.run.ipynb")) for p in paths]
-    output = Path(arguments.output)
-    if output.is_dir():
+        targets = [(p, p.with_name(p.stem.removesuffix(".run") + COPY_SUFFIX)) for p in paths]
+        # a copy that an earlier run wrote beside its notebook is not executed itself
+        copies = {target.resolve() for p, target in targets if p.resolve() != target.resolve()}
+        targets = [(p, target) for p, target in targets if p.resolve() not in copies]
+    elif os.path.isdir(output):
         if len({p.name for p in paths}) < len({p.resolve() for p in paths}):
             raise UsageError(f"Two of the notebooks have one name, and {output} has room for one.")
-        return [(p, output / p.name) for p in paths]
-    if len(paths) > 1:
+        targets = [(p, output / p.name) for p in paths]
+    elif len(paths) > 1:
         raise UsageError(f"-o {output} is not a folder; several notebooks need one.")
-    if not output.parent.is_dir():
+    elif not os.path.isdir(output.parent):
         raise UsageError(f"There is no folder {output.parent} to write to.")
-    return [(paths[0], output)]
+    else:
+        targets = [(paths[0], output)]
+    for _, target in targets:
+        write_checked(partial(_check_target, target), target)
+    return targets
+
+
+def _check_target(path: Path) -> None:
+    """Raise OSError if no file can be at `path`, before a notebook takes its time."""
+    with suppress(FileNotFoundError):
+        path.stat()
+    if path.is_dir():
+        raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
 
 
 def _make_relay_factory(arguments: Arguments) -> Callable[[], AbstractContextManager[Any]]:
@@ -304,13 +321,3 @@ def _make_report(path: Path, target: Path, outcome: Any) -> dict[str, Any]:
         **({"failure": outcome.failure} if outcome.failure else {}),
         "runs": runs,
     }
-
-
-def _print_report(report: dict[str, Any], *, aside: bool) -> None:
-    from .run_summary import summary_line
-
-    print_lines(f"{report['output']}: {'ok' if report['ok'] else 'failed'}", aside=aside)
-    for numbers in report["runs"]:
-        print_lines(f"  cell {numbers['cell']} · {summary_line(numbers)}", aside=aside)
-    if not report["ok"]:
-        print_complaint(f"{report['notebook']}: {report['failure']}")

@@ -1,12 +1,8 @@
 """The command `serve`: offers an agent and recorded runs over HTTP.
 
-Why so many options: here, unlike in a notebook, no code makes the agent.
-
 Rules
 - The command prints where the token is, never the token.
 - With --notebook or --store (or AGENT_NB_HUB), and without --model, the server only shows runs.
-- With --keep FOLDER the runs of the agent are published again after a restart.
-- SIGINT and SIGTERM end the runs first, then the streams, then the server.
 """
 
 from __future__ import annotations
@@ -42,9 +38,9 @@ def serve_runs(arguments: Arguments) -> int:
     settings = Settings(keepalive=arguments.keep_alive, active=arguments.max_runs)
     address = configured_address(arguments.store)
     hub = open_hub(address, keep=arguments.buffer)
-    note_start = _keep_runs(arguments.keep, hub)
+    keep_run = _restore_runs(arguments.keep, hub)
     only_shows = bool(arguments.notebook or address) and not arguments.model
-    agents: Any = None if only_shows else Agents(_make_agent(arguments), on_start=note_start)
+    agents: Any = None if only_shows else Agents(_make_agent(arguments), on_start=keep_run)
     server = Server(
         hub,
         agents,
@@ -56,7 +52,7 @@ def serve_runs(arguments: Arguments) -> int:
         closing=None if agents is None else agents.stop,
     )
     hide_secret(server.token)
-    _publish(arguments, hub)
+    _publish_notebooks(arguments, hub)
     with ExitStack() as at_end:
         at_end.callback(hub.stop)
         server.run(lambda server: _announce(server, hub.where, token_place, at_end))
@@ -147,7 +143,7 @@ def read_token(path: Path) -> str:
     return token
 
 
-def _keep_runs(folder: str, hub: Any) -> Callable[[EventLog], object]:
+def _restore_runs(folder: str, hub: Any) -> Callable[[EventLog], object]:
     """Publish the runs in the folder of --keep; return the function that keeps a run that starts.
 
     Without a folder, the function does nothing. Raises UsageError if the folder cannot be made.
@@ -189,11 +185,8 @@ def _make_agent(arguments: Arguments) -> Agent:
     return agent
 
 
-def _publish(arguments: Arguments, hub: Any) -> None:
-    """Publish the recorded runs of the named notebooks, each once.
-
-    Raises UsageError if they hold none.
-    """
+def _publish_notebooks(arguments: Arguments, hub: Any) -> None:
+    """Publish the recorded runs of --notebook, each once. Raises UsageError if there are none."""
     if not arguments.notebook:
         return
     from ..notebook import read_runs

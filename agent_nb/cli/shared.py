@@ -1,11 +1,7 @@
 """Exit codes, lists of files, parallel work and options that several commands share.
 
-Why: commands must agree on which files they take, and on what their exit codes mean.
-
-Rules
-- A command looks up all of its notebooks before it works on the first; a missing one is a
-  UsageError.
-- A command returns its exit code.
+Rule: a command looks up all of its notebooks before it works on the first, so that a wrong name
+stops it while nothing has changed.
 """
 
 from __future__ import annotations
@@ -20,6 +16,7 @@ from ..errors import UsageError
 
 OK, FAILED, USAGE = 0, 1, 2  # exit codes (see `main`)
 SEVERAL = "files, folders or globs"  # the help of an argument that `list_notebooks` reads
+COPY_SUFFIX = ".run.ipynb"  # of the copies that `run` writes
 TICK = 0.2  # seconds of one wait for the work, after which Python can handle a signal
 
 Arguments = argparse.Namespace
@@ -31,22 +28,26 @@ def existing_files(names: Sequence[str]) -> list[Path]:
     """Return the named notebooks as paths. Raises UsageError if one does not exist."""
     paths = [Path(name) for name in names]
     for path in paths:
-        if not path.is_file():
+        if not os.path.isfile(path):
             raise UsageError(f"File not found: {path}.")
     return paths
 
 
-def list_notebooks(names: Sequence[str]) -> list[Path]:
+def list_notebooks(names: Sequence[str], *, copies: bool = True) -> list[Path]:
     """Return the notebooks that `names` (files, folders, globs) stand for, each once.
 
-    Raises UsageError if a file does not exist, or a folder or glob holds no notebook.
+    `copies`: of folders and globs, also executed copies (`COPY_SUFFIX`). Raises UsageError if a
+    file does not exist, or a folder or glob holds no notebook.
     """
     from ..record import find_notebooks
 
     paths: dict[str, Path] = {}  # absolute path -> the path as it was named first
     for name in names:
-        is_pattern = Path(name).is_dir() or any(c in name for c in "*?[")
+        is_glob = any(c in name for c in "*?[") and not os.path.isfile(name)
+        is_pattern = is_glob or os.path.isdir(name)
         matches = find_notebooks(name) if is_pattern else existing_files([name])
+        if is_pattern and not copies:
+            matches = [path for path in matches if not path.name.endswith(COPY_SUFFIX)]
         if not matches:
             raise UsageError(f"There is no notebook in {name}.")
         for path in matches:
@@ -59,8 +60,8 @@ def in_parallel(
 ) -> list[Any]:
     """Return the results of `work` for each (name, item), `jobs` at a time; show the progress.
 
-    `work` gets the item, and a function to call when a cell begins (`Progress.cell`). Once it has
-    raised, no more work begins, and the first exception is raised. Raises Stopped when a signal
+    `work` gets the item, and a function to call when a cell begins (`Progress.show_cell`). Once it
+    has raised, no more work begins, and the first exception is raised. Raises Stopped when a signal
     ends the process, after the kernels have ended.
     """
     from concurrent.futures import FIRST_EXCEPTION, CancelledError, ThreadPoolExecutor, wait
@@ -74,7 +75,7 @@ def in_parallel(
             raise CancelledError
         try:
             with Progress(name, lines=jobs > 1) as progress:
-                return work(item, progress.cell)
+                return work(item, progress.show_cell)
         except BaseException as fault:
             failures.append(fault)
             raise
@@ -132,12 +133,8 @@ def output_option(sub: argparse.ArgumentParser) -> None:
 
 def kernel_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of commands that execute notebooks."""
-    sub.add_argument(
-        "--timeout",
-        type=_parse_seconds,
-        metavar="S",
-        help="seconds a cell may take (default: no limit)",
-    )
+    timeout_help = "seconds a cell may take (default: no limit)"
+    sub.add_argument("--timeout", type=_parse_timeout, metavar="S", help=timeout_help)
     add_text(sub, "--kernel", "NAME", "the kernel to use (default: the notebook's)")
     jobs_help = "how many notebooks run at the same time"
     sub.add_argument("-j", "--jobs", type=_parse_jobs, default=1, metavar="N", help=jobs_help)
@@ -163,14 +160,12 @@ def file_options(
 
 
 def _parse_jobs(text: str) -> int:
-    """Parse the value of `--jobs`."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
     return int(text)
 
 
-def _parse_seconds(text: str) -> float:
-    """Parse the value of `--timeout`."""
+def _parse_timeout(text: str) -> float:
     try:
         value = float(text)
     except ValueError:

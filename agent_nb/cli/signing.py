@@ -1,10 +1,7 @@
 """The commands for signatures: `sign` signs records; `trust` lists, adds and removes signers.
 
-Why `sign` asks: a signature lets calls run again, on every machine that trusts the signer.
-
-Rules
-- `sign` shows the calls that may run again, and signs only after a yes (or `--yes`).
-- The docstrings of `sign_notebooks` and `manage_signers` are the help texts of the commands.
+A signature lets calls run again, on every machine that trusts the signer. So `sign` shows these
+calls, and signs only after a yes (or `--yes`).
 """
 
 from __future__ import annotations
@@ -14,7 +11,7 @@ import os
 import sys
 from getpass import getpass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..errors import MissingExtra, UsageError
 from ..wire import escape_hidden
@@ -62,21 +59,15 @@ def manage_signers(arguments: Arguments) -> int:
 def trust_options(sub: argparse.ArgumentParser) -> None:
     """Add the subcommands of `trust`."""
     subcommands = sub.add_subparsers(required=True, metavar="list|add|remove", help="what to do")
-    subcommands.add_parser("list", help="list the signers").set_defaults(
-        run_subcommand=_list_signers
-    )
+    listing = subcommands.add_parser("list", help="list the signers")
+    listing.set_defaults(run_subcommand=_list_signers)
     adding = subcommands.add_parser("add", help="add a signer")
     adding.add_argument("name", metavar="NAME", help="a name for the signer")
-    adding.add_argument(
-        "key",
-        nargs="+",
-        metavar="KEY",
-        help="a public key file, its line, or a line of an allowed_signers file",
-    )
+    key_help = "a public key file, its line, or a line of an allowed_signers file"
+    adding.add_argument("key", nargs="+", metavar="KEY", help=key_help)
     adding.set_defaults(run_subcommand=_add_signer)
-    removing = subcommands.add_parser(
-        "remove", help="remove a signer: nothing they signed is trusted any more"
-    )
+    removing_help = "remove a signer: nothing they signed is trusted any more"
+    removing = subcommands.add_parser("remove", help=removing_help)
     removing.add_argument("name", metavar="NAME", help="the signer's name or fingerprint")
     removing.set_defaults(run_subcommand=_remove_signer)
 
@@ -84,9 +75,13 @@ def trust_options(sub: argparse.ArgumentParser) -> None:
 def _sign_notebook(path: Path, key: PrivateKey, *, ask: bool) -> bool:
     """Show the records of a notebook and sign them; return False if one is left unsigned."""
     from ..notebook import review_records
-    from ..record import METADATA_KEY, save_notebook
+    from ..record import METADATA_KEY, NotebookRuns, load_notebook, save_notebook
 
-    nb = _load_lifted(path)
+    nb = load_notebook(path)
+    runs = NotebookRuns(nb)
+    if notice := runs.newer_format_notice:
+        raise UsageError(f"{path}: {notice}")
+    runs.lift()  # all records are in the metadata then
     review = review_records(nb)
     print_lines("\n".join([f"{path}:", *([review.render()] if review else [])]))
     signable = review.signable
@@ -98,25 +93,12 @@ def _sign_notebook(path: Path, key: PrivateKey, *, ask: bool) -> bool:
     if ask and not _confirm_signing(len(signable), calls, clipped):
         print_complaint(f"{path}: not signed")
         return False
-    count = review.sign(nb["metadata"][METADATA_KEY], key)
+    metadata = nb["metadata"]
+    count = review.sign(metadata[METADATA_KEY], key)
+    metadata[METADATA_KEY] = dict(sorted(metadata[METADATA_KEY].items()))  # as Jupyter writes it
     write_checked(lambda: save_notebook(nb, path), path)
     print_lines(f"{path}: {count} record{'' if count == 1 else 's'} signed with {key.fingerprint}")
     return len(signable) == len(review)
-
-
-def _load_lifted(path: Path) -> dict[str, Any]:
-    """Return a notebook with all its records in the metadata.
-
-    Raises UsageError if they have a newer format.
-    """
-    from ..record import NotebookRuns, load_notebook
-
-    nb = load_notebook(path)
-    runs = NotebookRuns(nb)
-    if notice := runs.newer_format_notice:
-        raise UsageError(f"{path}: {notice}")
-    runs.lift()
-    return nb
 
 
 def _list_signers(_: Arguments) -> str:

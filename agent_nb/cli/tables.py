@@ -1,9 +1,7 @@
 """Formats runs as a table, for the command `events`: text, CSV, JSON, Parquet or a spreadsheet.
 
-Why: people answer questions about many runs with their tools for tables.
-
-Rule: the text table shortens values to fit a terminal, and a spreadsheet takes only what its cells
-can hold (`EventFrame`); the other formats keep every value.
+The text table shortens values to fit a terminal, and a spreadsheet takes only what its cells can
+hold (`EventFrame`); the other formats hold every value in full.
 """
 
 from __future__ import annotations

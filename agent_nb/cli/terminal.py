@@ -1,13 +1,12 @@
 """Writes the output of the command line: to stdout, to stderr, and texts to files.
 
-Why: records, notebooks and file names may come from strangers. A control sequence in them could
-move the cursor and overwrite our verdict; a bidirectional mark could reverse a line.
+Records, notebooks and file names may come from strangers. A control sequence in them could move the
+cursor and overwrite our verdict; a bidirectional mark could reverse a line.
 
 Rules
 - No other file of `cli` prints or touches stdout and stderr (`tests/test_architecture.py`).
 - Hidden characters are escaped, except line ends and tabs; JSON text gets the escapes of JSON,
-  so that it keeps its value.
-- Only the git filter writes text unescaped, and only if stdout is not a terminal.
+  so that its value stays the same. Only `write_unescaped`, for the git filter, escapes nothing.
 - Complaints and tracebacks hold no known key.
 """
 
@@ -81,7 +80,7 @@ def read_and_write_utf_8() -> None:
             stream.reconfigure(encoding="utf-8", errors=stream.errors, newline="")
 
 
-def pass_on(text: str) -> None:
+def write_unescaped(text: str) -> None:
     """Write JSON text to stdout as it is, unless stdout is a terminal."""
     if sys.stdout.isatty():
         write_json(text)
@@ -128,7 +127,7 @@ class JsonOutput(io.TextIOBase):
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose help and errors follow the rules of this file."""
+    """An argument parser whose help and errors are escaped like all output."""
 
     # argparse writes everything through this method
     def _print_message(self, message: str, file: Any = None) -> None:

@@ -1,8 +1,7 @@
 """The commands `trust-folder` and `mcp`: the user allows the keys, policies or servers of a folder.
 
-They run the same code as the magics `%agent trust-folder` and `%agent mcp`.
-
-Why: on a server or in CI, no notebook is open in which these magics could run.
+They run the same code as the magics `%agent trust-folder` and `%agent mcp`, for servers and CI,
+where no notebook is open.
 """
 
 from __future__ import annotations
@@ -20,18 +19,14 @@ def trust_folder(arguments: Arguments) -> int:
 
     choices = {"--list": arguments.list, "--revoke": arguments.revoke}
     flags = [flag for flag, is_set in choices.items() if is_set]
-    print_lines(run_command([*arguments.places, *flags]))
+    print_lines(run_command([*arguments.paths, *flags]))
     return OK
 
 
 def trust_folder_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `trust-folder`."""
-    sub.add_argument(
-        "places",
-        nargs="*",
-        metavar="FOLDER|FILE",
-        help="folders, or single policy files (default: this folder)",
-    )
+    paths_help = "folders, or single policy files (default: this folder)"
+    sub.add_argument("paths", nargs="*", metavar="FOLDER|FILE", help=paths_help)
     action_group = sub.add_mutually_exclusive_group()
     add_flag(action_group, "--list", "list what is allowed")
     add_flag(action_group, "--revoke", "allow nothing any more to the folders that are named")
@@ -48,7 +43,6 @@ def manage_servers(arguments: Arguments) -> int:
 
 def mcp_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of `mcp`."""
-    sub.add_argument(
-        "verb", nargs="?", choices=("allow", "revoke"), help="what to do (default: list them)"
-    )
+    verb_help = "what to do (default: list them)"
+    sub.add_argument("verb", nargs="?", choices=("allow", "revoke"), help=verb_help)
     sub.add_argument("names", nargs="*", metavar="NAME", help="servers")

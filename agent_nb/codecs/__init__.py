@@ -1,9 +1,9 @@
 """Formats of other systems: each plug-in package reads and writes one.
 
-Why: runs of other systems can then be shown, recorded and compared here, and ours in their clients.
-
-Read `base` first: it defines a format. `convert` translates a whole stream, `foreign_stream` reads
-one item by item as it arrives.
+Runs of other systems can then be shown, recorded and compared here, and ours in their clients. Read
+`base` first: it defines a format. `convert` translates a whole stream, `foreign_stream` reads one
+item by item as it arrives. To draw an event is to make the line that we would write for it; the
+note of an imported event is how its original line differs from that (`passthrough`).
 
 Order of imports, lowest level first: coerce, foreign_values, lines, losses, passthrough, replies,
   sources, times, usage

@@ -1,9 +1,8 @@
 """The contract of a codec: how one format of runs is read into events and written from them.
 
-Why one contract: `decode`, `watch`, the server and `export` take any codec, other packages' too.
-
-A codec package or module defines an instance as `codec`. It is stateless; each stream has its own
-decoder or encoder (`contract`).
+`decode`, `watch`, the server and `export` take any codec, other packages' too. A codec package or
+module defines an instance as `codec`. It is stateless; each stream has its own decoder or encoder
+(`contract`).
 
     decoder = codec.decoder()          encoder = codec.encoder()
     events  = decoder.feed(chunk)      texts   = encoder.feed(event)
@@ -13,11 +12,10 @@ Rules
 - The events of a stream do not depend on how its bytes are chunked. Time counts only through
   `tick`, which a live watcher calls.
 - Deltas are among the events. A caller may drop them: a complete event closes each block.
-- Unknown types become `extension` events of the codec's namespace, unknown fields are kept in
+- Unknown types become `extension` events of the codec's namespace, unknown fields go into
   `extra[codec]`; both come out unchanged.
 - A value for which the format has no field is lost: it is counted in `losses` (`lossy` may name
   the reason), and refused with `strict` (WireError). A writer hides it in no other field.
-- An encoder yields a JSON line without its newline, or an SSE frame with its blank line.
 - Only WireError (strict) is raised, whatever the bytes.
 """
 
@@ -99,9 +97,8 @@ class Codec(Capabilities, frozen=True, kw_only=True):
         self.check_form(form)
         if framing is not None and framing not in MEDIA:
             raise UsageError(unknown_name("framing", framing, MEDIA))
-        options = Options(
-            form or self.forms[0], framing or self.framing, conversation, earlier, asked
-        )
+        form, framing = form or self.forms[0], framing or self.framing
+        options = Options(form, framing, conversation=conversation, earlier=earlier, asked=asked)
         if self.fast:
             return self.fast[1](strict, options)
         losses = Losses(strict=strict)

@@ -1,6 +1,7 @@
-"""Write protocols whose blocks have start, delta and end lines (`block_form`).
+"""Writes protocols whose blocks have start, delta and end lines (`block_form`).
 
-Rule: a block that was read from this format gets its original lines; one of ours gets a new id.
+Rule: an event that was read from this format gets its original lines (`passthrough`), or none if
+the reader added it (`derived`); a block of ours gets a new id.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class BlockWriter(ABC):
         if form is None or form.of == "call":  # a call's id is known when it is complete
             return []
         ids = {form.id: self._block_id(event)}
-        start = self._start_block(form, ids) if self._live.add(event) else []
+        start = self._start_block(form, ids) if self._live.add_delta(event) else []
         if not event.text and not self.WRITES_EMPTY_DELTAS:
             return start
         return [*start, {"type": form.delta, **ids, form.text: event.text}]
@@ -79,7 +80,7 @@ class BlockWriter(ABC):
         form = self.FORM_OF[event.type]
         ids = {form.id: self._block_id(event)}
         ending = self._end_block(form, ids)
-        if self._live.take(event):
+        if self._live.end_block(event):
             return ending
         texts = [text for text, _ in split_block(event) if text]
         content = [{"type": form.delta, **ids, form.text: text} for text in texts]
@@ -102,7 +103,7 @@ class BlockWriter(ABC):
         form = self.FORM_OF.get(event.of)
         if form is None:
             return []
-        self._live.add(event)
+        self._live.add_delta(event)
         start = note.get("start")
         if isinstance(start, dict):
             return [restore_object({"type": form.start}, start)]
@@ -112,7 +113,7 @@ class BlockWriter(ABC):
         """Write a stored block, or only its end if its deltas have been written."""
         form, start, end = self.FORM_OF[event.type], note.get("start"), note.get("end")
         out: list[Obj] = []
-        if not self._live.take(event, str(note.get("block", ""))):
+        if not self._live.end_block(event, str(note.get("block", ""))):
             out = [restore_object({"type": form.start}, start)] if isinstance(start, dict) else []
             out += [
                 restore_object({"type": form.delta, form.text: text}, n)

@@ -1,14 +1,11 @@
-"""Assemble the blocks of an imported run (thoughts, answers, arguments) from their deltas.
+"""Assembles the blocks of an imported run (thoughts, answers, arguments) from their deltas.
 
-Why: a record stores whole events, yet an export must write the original lines again. So each block
-also keeps where its deltas ended, and a note of each line: the fields in which it differs from the
-line that we would write (see `passthrough`).
+A delta is passed on at once; when its block closes, the complete event follows with `chunks`. A
+record stores whole events, yet an export must write the original lines again, so each block also
+stores a note of each line: the fields in which it differs from the line that we would write.
 
-Rules
-- A delta is passed on at once. When its block closes, the complete event follows with `chunks`.
-- Text without a start line opens a block with its first delta, which closes the text before.
-- Calls, and blocks with a start line, may be open side by side; they stay open until `take`.
-- Only open blocks are kept, so memory does not grow with the stream.
+Rule: text without a start line opens a block with its first delta, which closes the text before.
+Calls, and blocks with a start line, may be open side by side, until `take_block`.
 """
 
 from __future__ import annotations
@@ -106,25 +103,19 @@ class Blocks:
 
     # Text and reasoning that open and close by themselves.
 
-    def delta(
-        self,
-        of: str,
-        text: str,
-        obj: Obj,
-        drawn: Mapping[str, Any],
-        *,
-        key: str = "",
+    def add_text(
+        self, of: str, text: str, obj: Obj, drawn: Mapping[str, Any], *, key: str = ""
     ) -> list[Event]:
         """Add a delta of text or reasoning; if another text is open, it closes first."""
         out: list[Event] = []
         ts, where = self._read_envelope(obj)
         block = self._text
         if block is None or (block.of, block.key, block.where) != (of, key, where):
-            out = self.close()
+            out = self.close_text()
             block = self._text = self._new(of, key, where)
         return [*out, self._add(block, text, note_difference(obj, drawn), ts)]
 
-    def close(
+    def close_text(
         self, note: Mapping[str, Any] | None = None, *, incomplete: bool = False
     ) -> list[Event]:
         """Return the event of the open text, if any, and close it; `note` is added to its note."""
@@ -141,11 +132,11 @@ class Blocks:
 
     # Calls, and blocks that a line opens.
 
-    def call_delta(
+    def add_arguments(
         self, key: str, name: str, text: str, obj: Obj, drawn: Mapping[str, Any]
     ) -> list[Event]:
         """Add a piece of the arguments of the call `key`; open text closes first."""
-        out = self.close()
+        out = self.close_text()
         ts, where = self._read_envelope(obj)
         block = self._keyed.get(key)
         if block is None:
@@ -153,23 +144,33 @@ class Blocks:
         block.set_name(name)
         return [*out, self._add(block, text, note_difference(obj, drawn), ts)]
 
-    def start(self, of: str, key: str, obj: Obj, note: Mapping[str, Any], name: str = "") -> Delta:
+    def start_block(
+        self, of: str, key: str, obj: Obj, note: Mapping[str, Any], name: str = ""
+    ) -> Delta:
         """Open the block `key` at its start line, whose note is `note`; return an empty delta."""
-        ts, where = self._read_envelope(obj)
-        block = self._keyed[key] = self._new(of, key, where, name=name, frame=note)
-        self._note_time(block, ts)
+        block = self.open_block(of, key, obj, name, note)
+        ts, _ = self._read_envelope(obj)
+        self._record_time(block, ts)
         return self._delta(block, block.frame, ts)
 
-    def add(self, block: OpenBlock, text: str, obj: Obj, drawn: Mapping[str, Any]) -> Delta:
+    def open_block(
+        self, of: str, key: str, obj: Obj, name: str = "", note: Mapping[str, Any] = _EMPTY
+    ) -> OpenBlock:
+        """Open the block `key` and return it; `note`: of its start line, if `obj` is one."""
+        _, where = self._read_envelope(obj)
+        block = self._keyed[key] = self._new(of, key, where, name=name, frame=note)
+        return block
+
+    def add_delta(self, block: OpenBlock, text: str, obj: Obj, drawn: Mapping[str, Any]) -> Delta:
         """Add a delta to an open block."""
         ts, _ = self._read_envelope(obj)
         return self._add(block, text, note_difference(obj, drawn), ts)
 
-    def get(self, key: str) -> OpenBlock | None:
+    def find_block(self, key: str) -> OpenBlock | None:
         """Return the open block `key`."""
         return self._keyed.get(key)
 
-    def take(self, key: str) -> OpenBlock | None:
+    def take_block(self, key: str) -> OpenBlock | None:
         """Return the open block `key` and forget it."""
         return self._keyed.pop(key, None)
 
@@ -177,7 +178,9 @@ class Blocks:
         """Return the open calls and the open blocks with a start line, in order of appearance."""
         return list(self._keyed.values())
 
-    def complete(self, block: OpenBlock, cls: type[E], note: Mapping[str, Any], **fields: Any) -> E:
+    def complete_block(
+        self, block: OpenBlock, cls: type[E], note: Mapping[str, Any], **fields: Any
+    ) -> E:
         """Return the event of a block that has a start line; `note` is added to its note."""
         return self._event(cls, block, {**block.frame, **note}, **fields)
 
@@ -193,7 +196,7 @@ class Blocks:
         return where.pop("ts", 0.0), where
 
     def _add(self, block: OpenBlock, text: str, note: dict[str, Any], ts: float) -> Delta:
-        block.add(text, note, self._note_time(block, ts), self._shifts)
+        block.add(text, note, self._record_time(block, ts), self._shifts)
         return self._delta(block, note, ts, text)
 
     def _event(
@@ -238,7 +241,7 @@ class Blocks:
             **block.where,
         )
 
-    def _note_time(self, block: OpenBlock, ts: float) -> int:
-        """Note the time of a line; return the milliseconds since the block's last delta."""
-        self._run.see_time(ts)
+    def _record_time(self, block: OpenBlock, ts: float) -> int:
+        """Record the time of a line; return the milliseconds since the block's last delta."""
+        self._run.record_time(ts)
         return block.measure_gap(ts, self._run.start)

@@ -1,15 +1,11 @@
-"""Match each line about a call to its call, in protocols that give calls no ids, or reuse them.
+"""Matches each line about a call to its call, in protocols that give calls no ids, or reuse them.
 
-Why: without ids, two parallel calls to one tool look alike. The matcher takes the oldest open one,
-as all known receivers of these protocols do.
+Without ids, two parallel calls to one tool look alike. Of the lines "call search, call search,
+result of search" the last is matched to the oldest open call, the first, as all known receivers of
+these protocols do. An id in the line always decides.
 
-Rules
-- An id in the line always decides. A generated id is unique in the stream, and its call is
-  `synthetic`.
-- When a new call reuses the id of an ended one, its id gets a number (`c1#2`).
-- A line about a tool without an open call opens an implicit call.
-- A late line with the id of an ended call belongs to that call.
-- The matcher keeps all open calls, and the newest `REMEMBERED` ids of ended ones.
+Rule: when a new call reuses the id of an ended one, its id gets a number (`c1#2`). A late line with
+the id of an ended call belongs to that call, while the id is among the newest `REMEMBERED`.
 """
 
 from __future__ import annotations

@@ -1,15 +1,11 @@
 """The events themselves, one JSON object a line (or SSE frame): the format of records and journals.
 
-Our server sends this format too. The encoder writes every kind and field, unknown ones and live
-deltas included. Files hold no deltas, because complete events hold them as `chunks`.
+Our server sends this format too. The encoder writes live deltas as well; files hold none, because
+complete events hold them as `chunks`. Every recorded run passes through this codec, so its own
+decoder takes a whole block of lines in one call. If any line of the block is not exactly one event,
+it reads the block again line by line.
 
-Why its own decoder and encoder: every recorded run passes through them, so they decode a whole
-block of lines in one call.
-
-Rules
-- If any line of a block is not exactly one event, the decoder reads the block again line by line.
-  So the events do not depend on the chunking, for lines of up to `LINE_LIMIT` bytes.
-- A longer line that comes in pieces is skipped up to its end, and is one loss.
+Rule: a line of more than `LINE_LIMIT` bytes that comes in pieces is skipped, and is one loss.
 """
 
 from __future__ import annotations
@@ -24,7 +20,7 @@ from ..wire import dumps, loads
 from .base import Codec
 from .contract import Options
 from .framing import Framing, Item, Unframer, frame_sse
-from .lines import LINE_LIMIT
+from .lines import LINE_LIMIT, LineDecoder
 from .losses import Losses
 from .stream_decoder import NOT_AN_OBJECT, accept_object
 
@@ -41,9 +37,10 @@ class CanonicalDecoder:
         self.losses = Losses(strict=strict)
         self._unframer: Unframer | None = None  # for a stream that does not begin with `{`
         self._begun = False
-        self._held: list[bytes] = []  # the pieces of the incomplete line
-        self._size = 0  # their size in bytes
-        self._skipping = False  # the incomplete line is too large and was counted
+        reason = f"it is larger than {LINE_LIMIT} bytes"
+        self._lines = LineDecoder(
+            lambda _: self.losses.add("malformed line", reason), limit=LINE_LIMIT
+        )
 
     def feed(self, data: bytes | str) -> list[Event]:
         """Return the events that `data` completes."""
@@ -54,15 +51,8 @@ class CanonicalDecoder:
                 self._unframer = Unframer(self.losses)
         if self._unframer is not None:
             return self._convert_items(self._unframer.feed(chunk))
-        if self._skipping:
-            _, line_end, chunk = chunk.partition(b"\n")
-            self._skipping = not line_end
-        cut = chunk.rfind(b"\n") + 1
-        if not cut:
-            return self._hold(chunk)
-        block = b"".join([*self._held, chunk[:cut]]) if self._held else chunk[:cut]
-        self._held, self._size = [], 0
-        return [*self._decode_block(block), *self._hold(chunk[cut:])]
+        block = self._lines.take_block(chunk)
+        return self._decode_block(block) if block else []
 
     def read(self, obj: Any) -> list[Event]:
         """Return the event of a decoded object."""
@@ -76,19 +66,8 @@ class CanonicalDecoder:
         """Return the events of a last line that lacks its newline."""
         if self._unframer is not None:
             return self._convert_items(self._unframer.close())
-        last_line = b"".join(self._held)
-        self._held, self._size, self._skipping = [], 0, False
+        last_line = self._lines.take_rest()
         return self._decode_block(last_line) if last_line.strip() else []
-
-    def _hold(self, rest: bytes) -> list[Event]:
-        """Keep a piece of an incomplete line, unless the line is too large; return no events."""
-        if rest:
-            self._held.append(rest)
-            self._size += len(rest)
-            if self._size > LINE_LIMIT:
-                self._held, self._size, self._skipping = [], 0, True
-                self.losses.add("malformed line", f"it is larger than {LINE_LIMIT} bytes")
-        return []
 
     def _decode_block(self, block: bytes) -> list[Event]:
         """Return the events of whole lines, all at once if each is exactly one canonical event."""
@@ -111,11 +90,8 @@ class CanonicalDecoder:
             try:
                 out.append(decode_event(line))
             except (ValueError, RecursionError) as fault:
-                self.losses.add(
-                    "malformed line",
-                    f"it is not a JSON object ({fault})",
-                    raw=line.decode("utf-8", "replace"),
-                )
+                raw = line.decode("utf-8", "replace")
+                self.losses.add("malformed line", f"{NOT_AN_OBJECT} ({fault})", raw=raw)
         return out
 
     def _convert_items(self, items: list[Item]) -> list[Event]:
@@ -146,9 +122,8 @@ class CanonicalEncoder:
 
     def feed(self, event: Event) -> list[str]:
         """Return the line or frame of one event; a frame's id is the event's `seq`."""
-        return [
-            frame_sse(encode_event(event).decode(), number=str(event.seq) if event.seq else None)
-        ]
+        number = str(event.seq) if event.seq else None
+        return [frame_sse(encode_event(event).decode(), number=number)]
 
     def items(self, event: Event | None) -> list[Item]:
         """Return the object of one event; nothing is ever held back."""

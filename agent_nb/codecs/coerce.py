@@ -1,14 +1,11 @@
-"""Coerce a caller's items to what a decoder takes: bytes, JSON objects or events.
+"""Coerces a caller's items to what a decoder takes: bytes, JSON objects or events.
 
-Why: other systems yield parsed objects, models, SSE events of a client library, chunks, or lines
-without their ends. Each would need glue code in every notebook.
+Other systems yield parsed objects, models, SSE events of a client library, chunks, or lines without
+their ends. Each would need code of its own in every notebook.
 
-Rules
-- A text item that is one JSON object counts as a line, with or without its newline. If the object
-  is printed over several lines, they are joined.
-- The first text like an SSE line that lacks its line end, and the text after it, show whether
-  texts are lines or chunks.
-- An item that cannot be read raises UsageError, which names the types that can.
+Rule: a text item that is one JSON object counts as a line, with or without its newline. The first
+text like an SSE line that lacks its line end (`data: {"a": 1}`) is held. If it is whole, and the
+text after it is empty or another field, the texts are lines; else they are chunks.
 """
 
 from __future__ import annotations
@@ -127,7 +124,7 @@ def piece_of(item: Any) -> Piece:
     if isinstance(getattr(item, "data", None), str):
         for name, number, other in _SSE_FIELDS:
             if hasattr(item, name) and hasattr(item, number) and hasattr(item, other):
-                return _draw_frame(item.data, getattr(item, name), getattr(item, number))
+                return _write_frame(item.data, getattr(item, name), getattr(item, number))
     obj = _to_object(item)
     if not isinstance(obj, Mapping):
         hint = f"{suggest_adapter(type(item))} Known: {_READABLE}.".lstrip()
@@ -168,7 +165,7 @@ def suggest_adapter(kind: type | None) -> str:
     return f"If there is an AG-UI adapter for {package} (docs.ag-ui.com lists them), watch the events that it gives; they are read as they are."
 
 
-def _draw_frame(text: str, name: Any, number: Any) -> bytes:
+def _write_frame(text: str, name: Any, number: Any) -> bytes:
     """Return an SSE event as a frame; a name or an id that no frame can hold is left out."""
     frame = ""
     if isinstance(number, str) and number and not re.search(r"[\r\n\0]", number):

@@ -1,9 +1,7 @@
 """The protocols of a codec's parts: decoder, encoder, reader and writer (rules: `base`).
 
 A decoder unframes bytes and passes the objects to the format's reader. An encoder frames the
-objects that the format's writer returns.
-
-Why protocols: a codec of another package need not inherit from ours.
+objects that the format's writer returns. A codec of another package need not inherit from ours.
 """
 
 from __future__ import annotations

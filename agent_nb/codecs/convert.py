@@ -1,14 +1,11 @@
-"""Read runs in any format (`decode`), write them (`encode`), translate a stream (`convert`).
+"""Reads runs in any format (`decode`), writes them (`encode`), translates a stream (`convert`).
 
 The name of a format is the name of its codec, such as `loom`, or has a form too, such as
 `loom:export`. Without a name the format is detected.
 
-Why together: the public functions and `jupyter agent-nb convert` share one loop over a stream.
-
 Rules
-- `convert` holds only open blocks in memory, however long the stream. `decode` and `logs` return
-  all events.
-- `decode` returns stored events only: the deltas of a block are in its `chunks`.
+- `convert` holds only open blocks in memory, however long the stream; `decode` returns all stored
+  events.
 - A run translated into another format gets an end, even if its source broke off
   (`events.settler`).
 """
@@ -28,7 +25,7 @@ from typing import IO, Any
 import msgspec
 
 from ..errors import UsageError
-from ..events import Event, EventLog, Numberer, Settler
+from ..events import Event, Numberer, Settler
 from .contract import Encoder
 from .detect import named
 from .foreign_stream import ForeignStream
@@ -54,18 +51,6 @@ def decode(
     events = [event for event in numbered if event.type != "delta"]
     _report_losses(stream, losses)
     return events
-
-
-def logs(
-    source: Source, codec: str | None = None, *, losses: Losses | None = None
-) -> list[EventLog]:
-    """Return a log for each run in `source`, in order; a run that broke off gets an end."""
-    stream = ForeignStream(codec)
-    runs: dict[str, list[Event]] = {}
-    for event in _end_runs(stream, _read_events(stream, read_items(source))):
-        runs.setdefault(event.run, []).append(event)
-    _report_losses(stream, losses)
-    return [EventLog.of_events(e for e in events if e.type != "delta") for events in runs.values()]
 
 
 def _report_losses(stream: ForeignStream, losses: Losses | None) -> None:

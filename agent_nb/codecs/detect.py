@@ -1,11 +1,7 @@
-"""Find the format of a stream by its first lines.
+"""Finds the format of a stream by its first lines.
 
-Why scores: formats share field names, so a single field rarely identifies one.
-
-Rules
-- Every codec scores the first lines; the best wins. Among equals `canonical` comes first, then the
-  alphabet decides.
-- If no codec scores `MINIMUM` or more, that is a UsageError that lists all codecs.
+Every codec scores them, because formats share field names, so that a single field rarely identifies
+one; the best score wins.
 """
 
 from __future__ import annotations
@@ -37,7 +33,10 @@ def load_codec(name: str) -> Codec:
 
 
 def rank_codecs(head: bytes | str) -> list[tuple[float, str]]:
-    """Return (score, codec name) for every codec, best first; `head` is a stream's beginning."""
+    """Return (score, codec name) for every codec, best first; `head` is a stream's beginning.
+
+    Among equal scores `canonical` comes first, then the alphabet decides.
+    """
     text = head if isinstance(head, str) else head[:HEAD_SIZE].decode("utf-8", "replace")
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
     complete_lines = lines[:-1] or lines

@@ -1,10 +1,9 @@
-"""Read the items of one stream in any format.
+"""Reads the items of one stream in any format, for `decode`, `convert` and `watch` alike.
 
-Why in one place: `decode`, `convert` and `watch` accept the same items, and detect formats alike.
+An item is what a caller feeds, a piece what a decoder takes: bytes, an object or an event.
 
 Rules
-- An item is what a caller feeds, a piece what a decoder takes: bytes, an object or an event.
-- The format is the one named; without a name, the first pieces are held until they show it.
+- Without a named format, the first pieces are held until they show it.
 - A piece that is an event is not decoded. A stream without a named format that begins with an event
   is canonical.
 """
@@ -29,11 +28,11 @@ _CANONICAL = "canonical"
 class ForeignStream:
     """Reads one stream: feed items, get events.
 
-    `codec`: the name of the format; None detects it. `strict`: a loss raises WireError.
+    `codec`: the name of the format; None detects it. `strict`: a loss raises WireError. Raises
+    UsageError if the codec is unknown.
     """
 
     def __init__(self, codec: str | None = None, *, strict: bool = False) -> None:
-        """Raise UsageError if the codec is unknown."""
         self.codec: Codec | None = load_codec(codec) if codec is not None else None
         self._strict = strict
         self._decoder: Decoder | None = None

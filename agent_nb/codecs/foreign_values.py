@@ -1,7 +1,7 @@
-"""Read values of foreign objects leniently: a value of an unexpected type counts as absent.
+"""Reads values of foreign objects leniently: a value of an unexpected type counts as absent.
 
-Why: one odd field must not stop a foreign stream. Nothing is lost: the note of an imported event
-keeps the original field (`passthrough`).
+One odd field must not stop a foreign stream. Nothing is lost: the note of an imported event has the
+original field (`passthrough`).
 """
 
 from __future__ import annotations

@@ -1,15 +1,10 @@
 """Bytes to JSON objects and back: NDJSON, server-sent events, or one JSON array.
 
-Why one place: every protocol occurs in each framing, so a codec maps one object at a time and never
-sees the framing.
+Every protocol occurs in each framing, so a codec maps one object at a time and never sees the
+framing. The first characters of a stream decide it, in any chunking.
 
-Rules
-- The first characters of a stream decide its framing.
-- `feed` takes bytes or text in any chunking; `close` also reads a last line without a newline.
-- Text that is not JSON is counted in `losses` and skipped; a frame `[DONE]` is only skipped.
-- In NDJSON an object never spans lines. A JSON array may; it is read at the end of the stream. If
-  the whole stream is not a JSON array after all, it is read as lines.
-- Written JSON has no raw newline, and names with line breaks never reach an `event:` line.
+Rule: in NDJSON an object never spans lines. A JSON array may; it is read at the end of the stream.
+If the whole stream is not a JSON array after all, it is read as lines.
 """
 
 from __future__ import annotations
@@ -17,7 +12,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import msgspec
 
@@ -26,7 +21,6 @@ from ..wire import Frame, SSEDecoder, dumps, loads
 from .lines import LineDecoder
 from .losses import Losses
 
-T = TypeVar("T")
 Framing = Literal["ndjson", "sse"]
 #: framing -> its media type
 MEDIA: dict[Framing, str] = {"ndjson": "application/x-ndjson", "sse": "text/event-stream"}
@@ -84,6 +78,9 @@ class Unframer:
         self._held += chunk
         head = self._held.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")
         if not head or not (last or _shows_framing(head)):
+            # without blanks, which a server may send without end; a line break may end the line `[`
+            blank = b"[\n" if b"\n" in head else b"["
+            self._held = blank if head.strip() == b"[" else head
             return b""
         self.framing = "sse" if _SSE_START.match(head[:_HEAD_SIZE]) else "ndjson"
         parser = _Array if _ARRAY_START.match(head) else _PARSERS[self.framing]
@@ -118,14 +115,6 @@ class _Parser(ABC):
     def close(self) -> list[Item]:
         """Return the items held back."""
 
-    def _read_safely(self, read: Callable[[], list[T]]) -> list[T]:
-        """Return the result of `read()`; a frame that is too large is counted, not raised."""
-        try:
-            return read()
-        except WireError as fault:
-            self._count_fault(fault)
-            return []
-
     def _count_fault(self, fault: WireError) -> None:
         self._losses.add("malformed line", str(fault), raw=fault.raw)
 
@@ -149,9 +138,8 @@ class _Lines(_Parser):
         self._lines = LineDecoder(self._count_fault)
 
     def feed(self, data: bytes) -> list[Item]:
-        return self._parse_items(
-            (line, "", None) for line in self._lines.feed(data) if line.strip()
-        )
+        lines = filter(str.strip, self._lines.feed(data))
+        return self._parse_items((line, "", None) for line in lines)
 
     def close(self) -> list[Item]:
         return self._parse_items((line, "", None) for line in self._lines.close() if line.strip())
@@ -166,12 +154,18 @@ class _Frames(_Parser):
         self._last: str | None = None
 
     def feed(self, data: bytes) -> list[Item]:
-        return self._parse_frames(self._read_safely(lambda: self._sse.feed(data)))
+        return self._parse_frames(lambda: self._sse.feed(data))
 
     def close(self) -> list[Item]:
-        return self._parse_frames(self._read_safely(lambda: self._sse.close(lenient=True)))
+        return self._parse_frames(lambda: self._sse.close(lenient=True))
 
-    def _parse_frames(self, frames: list[Frame]) -> list[Item]:
+    def _parse_frames(self, read: Callable[[], list[Frame]]) -> list[Item]:
+        """Return the items of the frames that `read` returns; count one that is too large."""
+        try:
+            frames = read()
+        except WireError as fault:
+            self._count_fault(fault)
+            return []
         # `[DONE]`: the last frame of many model servers, not JSON
         return self._parse_items(
             (f.data, f.event, self._drop_repeated(f.id)) for f in frames if f.data != "[DONE]"

@@ -1,13 +1,9 @@
-"""Split a stream of JSON lines into lines: at LF and nowhere else.
+"""Splits a stream of JSON lines into lines: at LF and nowhere else.
 
-Why ours: `str.splitlines` and the line readers of HTTP clients also split at U+2028, U+0085 and
-other characters that may occur unescaped in JSON.
+`str.splitlines` and the line readers of HTTP clients also split at U+2028, U+0085 and other
+characters that may occur unescaped in JSON.
 
-Rules
-- A line is returned without its LF; a CR before it stays. Empty lines are returned too.
-- Bytes are decoded as UTF-8 line by line, errors become U+FFFD: a chunk may end inside a character.
-- A line larger than `limit` bytes is skipped up to its LF, however it is chunked.
-- The time is linear in the size of the stream, in any chunking.
+Rule: the time is linear in the size of the stream, in any chunking.
 """
 
 from __future__ import annotations
@@ -35,26 +31,38 @@ class LineDecoder:
 
     def feed(self, data: bytes) -> list[str]:
         """Return the lines that `data` completes."""
-        *line_ends, beginning_of_line = data.split(b"\n")
-        complete: list[str] = []
-        for line_end in line_ends:
-            line, skipped = b"".join([*self._pieces, line_end]), self._skipping
-            self._pieces, self._size, self._skipping = [], 0, False
-            if not skipped and self._fits(line):
-                complete.append(_text(line))
-        if beginning_of_line and not self._skipping:
-            self._pieces.append(beginning_of_line)
-            self._size += len(beginning_of_line)
-            if self._size > self._limit:
-                beginning = b"".join(self._pieces)
-                self._pieces, self._size, self._skipping = [], 0, True
-                self._fits(beginning)
-        return complete
+        lines = self.take_block(data).split(b"\n")[:-1]
+        return [_text(line) for line in lines if len(line) <= self._limit or self._fits(line)]
 
     def close(self) -> list[str]:
         """End the stream and return the last line if it had no line break."""
-        pieces, self._pieces, self._size, self._skipping = self._pieces, [], 0, False
-        return [_text(b"".join(pieces))] if pieces else []
+        line = self.take_rest()
+        return [_text(line)] if line else []
+
+    def take_block(self, data: bytes) -> bytes:
+        """Return all lines that `data` completes as one piece; whole lines may exceed the limit."""
+        if data[-1:] == b"\n" and not self._pieces and not self._skipping:
+            return data  # nearly every chunk of a live stream
+        if self._skipping:
+            _, line_end, data = data.partition(b"\n")
+            self._skipping = not line_end
+        cut = data.rfind(b"\n") + 1
+        block = data[:cut]
+        if cut and self._pieces:
+            block = self.take_rest() + block
+        if cut < len(data) and not self._skipping:
+            self._pieces.append(data[cut:])
+            self._size += len(data) - cut
+            if self._size > self._limit:
+                beginning, self._skipping = self.take_rest(), True
+                self._fits(beginning)
+        return block
+
+    def take_rest(self) -> bytes:
+        """End the stream, or its incomplete line; return that line."""
+        line = b"".join(self._pieces)
+        self._pieces, self._size, self._skipping = [], 0, False
+        return line
 
     def _fits(self, line: bytes) -> bool:
         """Return whether a line is within the limit; report one that is not."""

@@ -1,13 +1,6 @@
-"""Count what a translation cannot carry, with the reason: nothing is dropped silently.
+"""Counts what a translation cannot carry, with the reason: nothing is dropped silently.
 
-Why: a run in another format looks complete, so its reader must learn what it lacks.
-
-Rules
-- The name of a loss is `kind` (the whole event), `kind.field`, or plain words for a line that could
-  not be read (`malformed line`).
-- A `detail` is a loss without consequence: every reader generates the value itself (sequence
-  numbers, synthetic ids, chunk boundaries).
-- Strict mode allows details, and raises an error for any other loss.
+A run in another format looks complete, so its reader must learn what it lacks.
 """
 
 from __future__ import annotations
@@ -20,7 +13,12 @@ from ..errors import WireError
 
 
 class Loss(msgspec.Struct, frozen=True):
-    """One kind of loss: its name (`what`), newest reason and count. `detail`: see the rules."""
+    """One kind of loss, its newest reason and count.
+
+    `what`: the kind of a lost event, `kind.field`, or plain words for a line that could not be
+    read. `detail`: without consequence, because every reader generates the value itself (sequence
+    numbers, synthetic ids, chunk boundaries).
+    """
 
     what: str
     reason: str
@@ -68,6 +66,5 @@ class Losses:
         return {loss.what: loss.count for loss in self if not loss.detail}
 
     def __str__(self) -> str:
-        return "\n".join(
-            f"{loss.count:>7}  {loss.what}: {loss.reason}" for loss in self if not loss.detail
-        )
+        real = (loss for loss in self if not loss.detail)
+        return "\n".join(f"{loss.count:>7}  {loss.what}: {loss.reason}" for loss in real)

@@ -1,15 +1,15 @@
-"""Keep the difference between a foreign object and ours, so that a run is written back unchanged.
+"""Notes the difference between a foreign object and ours, so that a run is written back unchanged.
 
-The difference is the note of an event, `extra[codec]`: unknown fields, an envelope, null for
-absent. A note is `{"fields": {...}, "absent": [...]}`, both optional: the fields of the original
-that we would not write so, and the names of fields that only we would write. "Drawn" is the line
-that we would write for the event.
+"Drawn" is the object that we would write for an event. The difference is the event's note,
+`extra[codec]`: the `fields` of the original that we would not write so, and the names of fields
+that are `absent` there. Both are optional:
 
-Why: events have fields only for what formats share, and an imported run must not lose the rest.
+    original  {"type": "stream", "content": "High", "seq": 7}
+    drawn     {"type": "stream", "content": "High"}             note  {"fields": {"seq": 7}}
 
 Rules
-- `restore_object(drawn, note_difference(obj, drawn)) == obj` for all JSON objects.
-- 1, 1.0 and true are three different values.
+- `restore_object(drawn, note_difference(obj, drawn)) == obj` for all JSON objects, in which 1, 1.0
+  and true are three different values.
 - A reader may add marks to an object, fields that begin with `#`; foreign names are guarded first.
 """
 
@@ -63,7 +63,7 @@ def guard_names(obj: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_mark(name: str) -> bool:
-    """Return whether a field is a mark: what a reader noted about the line, and nobody writes."""
+    """Return whether a field is a mark: added by a reader of ours, and never written."""
     return name.startswith("#") and not name.startswith("##")
 
 
@@ -83,10 +83,8 @@ def shift_note(
     fields = note.get("fields")
     if not isinstance(fields, dict) or not lines:
         return dict(note)
-    return {
-        **note,
-        "fields": {k: shifts[k](v, lines, ms) if k in shifts else v for k, v in fields.items()},
-    }
+    shifted = {k: shifts[k](v, lines, ms) if k in shifts else v for k, v in fields.items()}
+    return {**note, "fields": shifted}
 
 
 def line_notes(

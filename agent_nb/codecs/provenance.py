@@ -1,12 +1,8 @@
 """The notes that readers leave in events, and which of them are lost in another format.
 
-Why: an encoder must report a foreign field that it drops, but not one whose value it writes anyway.
-
-Rules
-- A note is `extra[codec]`: the parts of a line that the event's fields do not hold (`passthrough`),
-  and how the line was read.
-- Dropping a foreign field loses nothing if fields of ours hold the same fact, in this event or in
-  another of the run. The printed output of a tool (`PRINTED`) is in its progress events.
+A note is `extra[codec]`: the parts of a line that the event's fields do not hold (`passthrough`),
+and how the line was read. An encoder must report a foreign field that it drops, unless a field of
+ours, in this event or in another of the run, carries the same value.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
-"""Find what a reply adds to the streamed text.
+"""Finds what a reply adds to the streamed text.
 
-A reply is the whole text that some formats send at the end of a turn or run.
-
-Why: after a streamed answer it is a copy, which must not become a second answer.
-
-Rule: a reply that equals the last block, the answer so far (the text of the last turn that has
-text), or all blocks together adds nothing.
+A reply is the whole text that some formats send at the end of a turn or run. After a streamed
+answer it is a copy, which must not become a second answer.
 """
 
 from __future__ import annotations
@@ -29,7 +25,11 @@ class StreamedAnswer(Answer):
             self._all.update(event.content.encode())
 
     def includes(self, reply: str) -> bool:
-        """Return whether a reply adds nothing to the streamed text."""
+        """Return whether a reply adds nothing to the streamed text.
+
+        That is so if it equals the last block, the answer so far (the text of the last turn that
+        has text), or all blocks together.
+        """
         streamed = {self.text.strip(), self.last.strip()}
         return (
             not reply

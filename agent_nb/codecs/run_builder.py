@@ -1,11 +1,7 @@
-"""Build the events of one imported run: envelope, turns and notes.
+"""Builds the events of one imported run: envelope, turns and notes.
 
-Why shared: most formats have no turns, and all readers must count them alike.
-
-Rules
-- Every event is `origin: imported`.
-- `extra[codec]` is the note of an event (see `passthrough`).
-- A turn begins with the first output of the model, and with the first after a tool's result.
+Most formats have no turns, and all readers must count them alike: a turn begins with the first
+output of the model, and with the first after a tool's result.
 """
 
 from __future__ import annotations
@@ -21,7 +17,6 @@ from .foreign_values import text_of
 from .passthrough import note_difference
 
 E = TypeVar("E", bound=Event)
-H = TypeVar("H")
 Obj = dict[str, Any]
 #: Type of a line -> the method of a reader that returns its events.
 LineHandlers = dict[str, Callable[[Any, Obj], list[Event]]]
@@ -33,17 +28,27 @@ _BY_MODEL = (Think, Respond, Call)  # events that the model writes
 
 
 class RunBuilder:
-    """Builds the events of one run.
+    """Builds the events of one run: `line` that of a line, `derived` one that has no line.
 
-    `draw` returns the line that we would write for an event; `envelope` reads the fields that every
-    event has (ts, path, span) from a line.
+    A line that becomes nothing else is an extension (`unknown`). `draw` returns the line that we
+    would write for an event; `envelope` reads the fields that every event has (ts, path, span) from
+    a line. `kind`: the field with a line's type. `payload` returns the payload of an extension: all
+    fields but the type, if None.
     """
 
     def __init__(
-        self, codec: str, draw: Callable[[Any], Obj], envelope: Callable[[Obj], Obj] = lambda _: {}
+        self,
+        codec: str,
+        draw: Callable[[Any], Obj],
+        envelope: Callable[[Obj], Obj] = lambda _: {},
+        payload: Callable[[Obj], Obj] | None = None,
+        *,
+        kind: str = "type",
     ) -> None:
         self.codec = codec
         self.envelope = envelope
+        self._kind = kind
+        self._payload = payload or (lambda obj: {k: v for k, v in obj.items() if k != kind})
         self.run = ""
         self.turn = 0
         self.start = 0.0  # the first known time
@@ -58,7 +63,7 @@ class RunBuilder:
         """Return an imported event with its note; a missing `turn` is the current one."""
         if cls in _BY_MODEL:
             self.begin_model_output()
-        self.see_time(fields.get("ts", 0.0))
+        self.record_time(fields.get("ts", 0.0))
         fields.setdefault("turn", self.turn)
         event = cls(run=self.run, origin="imported", extra={self.codec: note or {}}, **fields)
         self._after_result = self._after_result or cls is Result  # the next output is a new turn
@@ -96,8 +101,13 @@ class RunBuilder:
 
     def unknown(self, obj: Obj) -> list[Event]:
         """Return the extension for a line of unknown type, or whose block or call is not open."""
-        payload = {k: v for k, v in obj.items() if k != "type"}
-        return [self.extension(obj, text_of(obj, "type"), payload)]
+        return [self.extension(obj, text_of(obj, self._kind), self._payload(obj))]
+
+    def read_line(self, reader: Any, obj: Obj) -> list[Event]:
+        """Return the events of a line, by the method in `reader.HANDLERS` for its type, if any."""
+        kind = obj.get(self._kind)  # any JSON value
+        handler = reader.HANDLERS.get(kind) if isinstance(kind, str) else None
+        return handler(reader, obj) if handler is not None else self.unknown(obj)
 
     def implicit_call(self, match: Match, wire_id: str, **fields: Any) -> list[Event]:
         """Return the call that a line implies; [] if an earlier line opened it.
@@ -108,7 +118,7 @@ class RunBuilder:
             return []
         return [self.derived(Call, call_id=match.call_id, synthetic=not wire_id, **fields)]
 
-    def see_time(self, ts: float) -> None:
+    def record_time(self, ts: float) -> None:
         """Take `ts` (epoch seconds, 0: unknown) as the start if it is the first known time."""
         self.start = self.start or ts
 
@@ -122,11 +132,6 @@ class RunBuilder:
 def drawn_by(table: Mapping[type[Event], Callable[[Any], Obj]]) -> Callable[[Event], Obj]:
     """Return a function that draws the line of an event with the entry of `table` for its type."""
     return lambda event: table[type(event)](event)
-
-
-def handler_of(handlers: Mapping[str, H], kind: Any, unknown: H) -> H:
-    """Return the handler of a line's type `kind` (any JSON value), or `unknown` if it has none."""
-    return handlers.get(kind, unknown) if isinstance(kind, str) else unknown
 
 
 class UniqueIds:

@@ -1,12 +1,8 @@
-"""Classify and read the source of a stream: an address, a path, a text, an open file, an iterator.
+"""Classifies and reads the source of a stream: an address, path, text, open file or iterator.
 
-Why: `decode`, `convert` and `watch` take any source in one argument, and must agree what it is.
-
-Rules
-- The functions that classify a source neither open nor read it; `is_live` looks up a file's type.
-- The name of a source contains no folder of this machine, no password and no query.
-- Files and bytes may be gzipped.
-- `read_items` reads every source that needs no network and no event loop; `watch` reads the rest.
+`decode`, `convert` and `watch` take any source in one argument, and must agree on its kind. To
+classify a source does not open it. `read_items` reads every source that needs no network and no
+event loop; `watch` reads the rest.
 """
 
 from __future__ import annotations

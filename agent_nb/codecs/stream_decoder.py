@@ -1,10 +1,7 @@
 """The decoder of most codecs: it unframes bytes and passes each object to the format's reader.
 
-Why: a reader then sees only JSON objects, whatever the bytes.
-
-Rules
-- An item that is not an object, or nests too deeply, is counted as a loss and skipped.
-- Names and ids of SSE frames are lost in formats that do not use them.
+Rule: an item that is not an object, or nests too deeply, is counted as a loss and skipped, so that
+a reader sees only JSON objects.
 """
 
 from __future__ import annotations

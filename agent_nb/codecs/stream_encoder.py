@@ -1,10 +1,8 @@
 """The encoder of most codecs: counts what the format cannot carry, and frames the writer's objects.
 
-Why: the encoder counts losses alike for all formats, from their tables; a writer only writes.
+The encoder counts losses alike for all formats, from their tables; a writer only writes.
 
-Rules
-- An event that was read from this format loses nothing, since its note restores it.
-- In a format that cannot nest runs, the events of sub-agents are left out as `nested events`.
+Rule: an event that was read from this format loses nothing, since its note restores it.
 """
 
 from __future__ import annotations
@@ -34,6 +32,12 @@ _NESTED = (
     "the format knows no runs inside a run; what a sub-agent did is left out, its result is there"
 )
 _FOREIGN = "unknown fields of another format"
+#: Reasons that hold in every format, unless its `lossy` has another one.
+_REASONS = {
+    "extension": "it belongs to another format",
+    "user.attachments": "a message is text",
+    "result.attachments": "a result is text",
+}
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +46,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     #: Each kind of event that it can write -> the fields that it carries.
     carries: Mapping[str, frozenset[str]]
-    #: `kind` or `kind.field` that it cannot carry -> the reason.
+    #: `kind` or `kind.field` that it cannot carry -> the reason, if `_REASONS` has no better one.
     lossy: Mapping[str, str]
     #: The envelope fields that it carries.
     envelope: frozenset[str] = frozenset()
@@ -50,6 +54,10 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     nests: bool = False
     #: A whole text may follow the pieces of it, and then replaces them.
     replies: bool = False
+
+    def explain_loss(self, name: str, default: str) -> str:
+        """Return why the format cannot carry a `kind` or `kind.field`."""
+        return self.lossy.get(name) or _REASONS.get(name, default)
 
 
 class StreamEncoder:
@@ -110,7 +118,7 @@ class StreamEncoder:
             return  # it was read from this format: its note holds what the fields do not
         is_foreign = isinstance(event, Extension) and event.namespace != format_.name
         if kind not in format_.carries or isinstance(event, Unknown) or is_foreign:
-            self.losses.add(kind, format_.lossy.get(kind, NO_KIND))
+            self.losses.add(kind, format_.explain_loss(kind, NO_KIND))
             return
         for field in self._uncarried[kind]:
             if getattr(event, field.name) != field.default:
@@ -140,6 +148,6 @@ def _list_uncarried(format_: Capabilities, kind: str) -> list[_UncarriedField]:
     fields = []
     for name in TYPES[kind].__struct_fields__:
         if name not in carried:
-            reason = format_.lossy.get(f"{kind}.{name}", _NO_FIELD)
+            reason = format_.explain_loss(f"{kind}.{name}", _NO_FIELD)
             fields.append(_UncarriedField(name, getattr(blank, name), reason, name in DETAILS))
     return fields

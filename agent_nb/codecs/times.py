@@ -1,6 +1,4 @@
-"""Convert times of other protocols: ISO 8601 texts as JavaScript writes them, epoch milliseconds.
-
-Why shared: several formats have times, and in each an invalid one must read as absent.
+"""Converts times of other protocols: ISO 8601 texts as JavaScript writes them, epoch milliseconds.
 
 Rules
 - Our times are epoch seconds rounded to milliseconds; 0.0 is an invalid or absent one.

@@ -1,11 +1,7 @@
-"""Convert between the token counts of other protocols and our `Counts`.
+"""Converts between the token counts of other protocols and our `Counts`.
 
-Why: protocols name the same few figures differently, and disagree on whether the input includes
-cached tokens.
-
-Rules
-- `Counts.input` includes cached tokens. Whether the reported input did follows from the total.
-- An invalid count is 0.
+Protocols name the same few figures differently, and disagree on whether the input includes cached
+tokens; that of `Counts` does.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""Count losses inside a field: a format has the field, but not every value of it.
+"""Counts losses inside a field: a format has the field, but not every value of it.
 
-Why apart from the encoder: the encoder counts whole fields. Only a writer knows, for example, that
-its format distinguishes two statuses of a result. Several writers share these functions.
+The encoder counts whole fields. Only a writer knows, for example, that its format distinguishes two
+statuses of a result.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from ..events import Approval, End, Error, Metric, Result
 from .losses import Losses
@@ -62,10 +64,11 @@ class LastError:
         self._why = why or "an error is terminal here; this one did not end the run"
         self._error: Error | None = None
 
-    def add(self, error: Error) -> None:
-        """Keep an error; the previous one did not end the run and is lost."""
+    def add(self, error: Error) -> list[Any]:
+        """Hold an error, return no objects; the previous one did not end the run and is lost."""
         self.count_as_lost()
         self._error = error
+        return []
 
     def take_last(self) -> Error | None:
         """Return the error that ended the run, and forget it."""

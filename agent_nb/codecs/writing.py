@@ -1,13 +1,10 @@
-"""What the writers of several codecs share: blocks as deltas, and imported events as their lines.
+"""Turns blocks into deltas again, and imported events into their lines, for the writers of codecs.
 
-Why: an event comes whole from a record, but as deltas and then whole from a live run; both must
-give the same lines, each once.
+An imported event becomes its original line: what `draw` makes of it, changed by its `note`, which
+holds how the original differed (`passthrough`).
 
-Rules
-- A block whose deltas were written live is not written again when it closes.
-- A block that comes only complete is written as the deltas that its `chunks` (lengths and pauses)
-  describe, or whole if it has none.
-- A text whose length was edited no longer matches its chunks, and is written whole.
+Rule: an event comes whole from a record, but as deltas and then whole from a live run; both must
+give the same lines, each once (`LiveBlocks`).
 """
 
 from __future__ import annotations
@@ -29,13 +26,15 @@ def as_text(value: Any) -> str:
 
 
 def split_block(event: Block) -> list[tuple[str, int]]:
-    """Return (text, milliseconds before it) of each delta; one item if they are unknown."""
+    """Return (text, milliseconds before it) of each delta; one item if they are unknown.
+
+    They are unknown without `chunks`, and if an edited text has another length.
+    """
     text = block_text(event)
     try:
         lengths = list(decode_chunks(event.chunks))
     except ValueError:
         lengths = []
-    # the chunks of an edited text do not add up to its length
     if not lengths or sum(length for length, _ in lengths) != len(text):
         return [(text, 0)]
     out, start = [], 0
@@ -101,7 +100,7 @@ def restore_block(
 
     `draw` returns the line that we would write for a piece of text.
     """
-    if live.take(event):
+    if live.end_block(event):
         return []
     return [restore_object(draw(text), n) for text, n in split_with_notes(event, note, shifts)]
 
@@ -112,14 +111,14 @@ class LiveBlocks:
     def __init__(self) -> None:
         self._blocks: set[tuple[str, str]] = set()
 
-    def add(self, delta: Delta) -> bool:
-        """Note a written delta; return whether it is the first of its block."""
+    def add_delta(self, delta: Delta) -> bool:
+        """Record a written delta; return whether it is the first of its block."""
         key = (delta.run, delta.block)
         is_first = key not in self._blocks
         self._blocks.add(key)
         return is_first
 
-    def take(self, event: Event, block: str = "") -> bool:
+    def end_block(self, event: Event, block: str = "") -> bool:
         """Close a block; return whether its deltas have been written.
 
         `block`: the block's id, for an event without a field `block`.

@@ -1,9 +1,8 @@
 """How a model writes a turn: each plug-in is one dialect.
 
-Why: models differ in how they write calls, and the agent knows one contract only.
-
-Read `base` first: what a dialect is, and its parser. The agent looks a dialect up by name;
-`CallAssembler` joins calls that arrive in pieces.
+Models differ in how they write calls, and the agent knows one contract only. Read `base` first:
+what a dialect is, and its parser. The agent looks a dialect up by name; `CallAssembler` joins calls
+that arrive in pieces.
 
 Order of imports, lowest level first: base, call_scan, calls, fences, recursion, render, scanner,
 turn_buffer

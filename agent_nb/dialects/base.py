@@ -1,19 +1,18 @@
 """The contract of a dialect, which teaches a model to write calls, and reads and writes its turns.
 
-Why: models write calls as parts of their API, as tags or as § markers; the agent knows only this
+Models write calls as parts of their API, as tags or as § markers; the agent knows only this
 contract. A dialect module defines an instance as `dialect`. The instance is stateless: each stream
-has a parser of its own, which keeps the state.
+has a parser of its own, which holds the state.
 
 Rules
 - `Parser.feed` accepts text in any chunking. The parts do not depend on it, except that a text may
   come as several adjacent parts. Only a possible start of a marker is held back.
 - No character is lost, besides markup: the markers of closed blocks, and half a marker at a cut.
 - `feed` and `close` never raise, whatever the text.
-- Calls run only if an Execute follows them; otherwise the turn gives them an error result.
+- Calls run only if an Execute follows them; otherwise the turn gives them an error result. An
+  Execute without calls (`<execute>[]</execute>`, a `§EXECUTE` alone) runs nothing.
 - CallDelta parts of a text dialect preview a call: a Call of the same index confirms them; if none
   comes, they are void. A reader of parts may ignore them.
-- An Execute without calls (`<execute>[]</execute>`, a `§EXECUTE` alone) runs nothing.
-- Once `stopped` is true the turn is over: reading stops and further text is ignored.
 - A dialect reads and writes parts and messages (`models`), never events.
 """
 

@@ -1,13 +1,8 @@
-"""Join the calls of a model from the fragments in which they arrive.
+"""Joins the calls of a model from the fragments in which they arrive.
 
-Why apart from the dialects: providers send fragments whatever the dialect is, and the text dialects
-share `cut_calls`, which reads a block that was cut off.
-
-Rules
-- Fragments of arguments are joined by index. A fragment with another call id at the same index
-  begins a new call.
-- Arguments that are not a JSON object make a Call with a `fault`.
-- A call that the stream cut off is `incomplete` and does not run.
+Providers send fragments whatever the dialect is, and the text dialects share `cut_calls`, which
+reads a block that was cut off. A call that the stream cut off, or whose arguments are not a JSON
+object, is still a Call, with a `fault`; it does not run.
 """
 
 from __future__ import annotations
@@ -67,11 +62,12 @@ class CallAssembler:
             self._calls.append(partial)
         partial.add(delta)
 
-    def drop(self, index: int) -> None:
-        """Forget the call at `index`, which the provider has sent as a whole."""
+    def drop(self, index: int) -> bool:
+        """Forget the call at `index`, which has come as a whole; return whether it had begun."""
         partial = self._open.pop(index, None)
         if partial is not None:
             self._calls.remove(partial)
+        return partial is not None
 
     def close(self, incomplete: bool = False) -> list[Call]:
         """Return the calls in order of first appearance; `incomplete`: the stream was cut off."""
@@ -82,8 +78,8 @@ class CallAssembler:
 def cut_calls(text: str, scan: CallScan, raw: str, position: int) -> list[Call] | list[Fault]:
     """Return the calls in the JSON `text` of a cut block as incomplete Calls; without any, a Fault.
 
-    `scan`: a new CallScan, which reads `text` again. Of the Fault, `raw` is the text with its
-    marker, `position` the offset of the block in the turn.
+    `scan`: a new CallScan, which reads `text` again. The `raw` of the Fault is the text with its
+    marker, its `position` the offset of the block in the turn.
     """
     assembler, out = CallAssembler(), list[Part]()
     stop, pos = scan.run(text, 0, out)

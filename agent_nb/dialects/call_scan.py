@@ -1,10 +1,13 @@
-"""Follow the JSON text of tool calls across chunks, before it is complete.
+"""Follows the JSON text of tool calls across chunks, before it is complete.
 
-Why: a parser must know where the block of a call ends, and people see arguments as they grow.
-Whether the JSON is valid is decided later, once and on the whole text (`calls`).
+A parser must know where the block of a call ends, and people see arguments as they grow. Whether
+the JSON is valid is decided later, once and on the whole text (`calls`). The unfinished text
+
+    [{"name": "search", "args": {"query": "high ti
+
+already yields `CallDelta('{"query": "high ti', name="search")`.
 
 Rules
-- A marker inside a JSON string is text.
 - Every character is visited once. Only the keys and texts of the call object itself, and the
   arguments that are yielded, are copied.
 - Arguments are yielded as CallDelta, a preview (see `base`). A call whose name follows its
@@ -34,12 +37,12 @@ class CallScan:
     """
 
     def __init__(self, sigil: str, level: int, *, index: int = 0, live: bool = True) -> None:
-        self._depth = 0  # open brackets
+        self.next_index = index  # of the next call object
         self.deepest = 0  # the most brackets that were open at once
-        # keys and names of calls are strings at depth `level + 1`; deeper, only brackets matter
-        self._level = level
+        self._depth = 0  # open brackets
+        # the depth among the members of a call, where the strings are its keys and its name
+        self._member_depth = level + 1
         self._sigil = sigil
-        self._index = index - 1  # of the newest call
         self._yields_args = live
         self._in_string = False
         # the pieces of the open string; None: that string can be neither a key nor a name
@@ -47,16 +50,11 @@ class CallScan:
         # of the newest call: its tool, its newest key, and whether the next string is a key
         self._name = self._key = ""
         self._expects_key = True
-        self._in_args = False  # inside the arguments, which are yielded
-        self._emitted = 0  # position in the text up to which they were
-        # find the next character that matters: among the members of a call, and inside a value
-        self._shallow = re.compile(rf'["\\\[\]{{}},:{sigil}]').search
-        self._deep = re.compile(rf'["\\\[\]{{}}{sigil}]').search
-
-    @property
-    def calls(self) -> int:
-        """The index of the next call object."""
-        return self._index + 1
+        # where in this `run` the arguments begin that are not yielded yet; None: outside arguments
+        self._args_start: int | None = None
+        # find the next character that matters: down to the members of a call, and inside a value
+        self._find_in_call = re.compile(rf'["\\\[\]{{}},:{sigil}]').search
+        self._find_in_value = re.compile(rf'["\\\[\]{{}}{sigil}]').search
 
     def run(self, text: str, pos: int, out: list[Part]) -> tuple[Stop, int]:
         """Continue at `pos`; return why and where scanning stopped.
@@ -65,9 +63,10 @@ class CallScan:
         string; continue after it if no marker begins there. `broken`: at invalid JSON. `done`: the
         outermost bracket has closed.
         """
-        self._emitted = pos
+        if self._args_start is not None:
+            self._args_start = pos
         stop, pos = self._scan(text, pos, out)
-        self._emit(text, pos, out)
+        self._emit_args(text, pos, out)
         return stop, pos
 
     def _scan(self, text: str, pos: int, out: list[Part]) -> tuple[Stop, int]:
@@ -78,14 +77,15 @@ class CallScan:
                 if not closed:
                     return ("more" if text[pos:] in ("", "\\") else "broken"), pos
                 continue
-            match = (self._shallow if self._depth <= self._level + 1 else self._deep)(text, pos)
+            in_call = self._depth <= self._member_depth
+            match = (self._find_in_call if in_call else self._find_in_value)(text, pos)
             if match is None:
                 return "more", size
             pos = match.start()
             char = text[pos]
             if char == '"':
                 self._in_string = True
-                self._string_pieces = [] if self._depth == self._level + 1 else None
+                self._string_pieces = [] if self._depth == self._member_depth else None
             elif char == self._sigil:
                 return "sigil", pos
             elif char == "\\":
@@ -95,7 +95,7 @@ class CallScan:
             elif char in "]}":
                 if self._close_bracket(text, pos, out):
                     return "done", pos + 1
-            elif self._depth == self._level + 1:
+            elif self._depth == self._member_depth:
                 self._expects_key = char == ","
             pos += 1
         return "more", size
@@ -111,26 +111,22 @@ class CallScan:
         return end + 1, True
 
     def _open_bracket(self, bracket: str, pos: int) -> None:
-        if bracket == "{" and self._depth == self._level:
-            self._index += 1
+        in_value = self._depth == self._member_depth and not self._expects_key
+        is_args = in_value and self._key == "args"
+        if bracket == "{" and self._depth == self._member_depth - 1:  # a call begins
+            self.next_index += 1
             self._name, self._expects_key = "", True
-        elif (
-            bracket == "{"
-            and self._depth == self._level + 1
-            and self._key == "args"
-            and self._name  # a preview needs the tool
-            and not self._expects_key
-        ):
-            self._in_args, self._emitted = self._yields_args, pos
+        elif bracket == "{" and is_args and self._name and self._yields_args:
+            self._args_start = pos
         self._depth += 1
         self.deepest = max(self.deepest, self._depth)
 
     def _close_bracket(self, text: str, pos: int, out: list[Part]) -> bool:
         """Close the bracket at `pos`; return whether it was the outermost one."""
         self._depth = max(self._depth - 1, 0)
-        if self._in_args and self._depth == self._level + 1:
-            self._emit(text, pos + 1, out)
-            self._in_args = False
+        if self._depth == self._member_depth:
+            self._emit_args(text, pos + 1, out)
+            self._args_start = None
         return self._depth == 0
 
     def _end_string(self) -> None:
@@ -143,10 +139,12 @@ class CallScan:
         elif self._key == "name":
             self._name = _unescape(word)
 
-    def _emit(self, text: str, end: int, out: list[Part]) -> None:
-        if self._in_args and end > self._emitted:
-            out.append(CallDelta(text[self._emitted : end], self._index, name=self._name))
-        self._emitted = end
+    def _emit_args(self, text: str, end: int, out: list[Part]) -> None:
+        """Yield the arguments up to `end`; nothing outside arguments."""
+        start = self._args_start
+        if start is not None and end > start:
+            out.append(CallDelta(text[start:end], self.next_index - 1, name=self._name))
+            self._args_start = end
 
 
 def _unescape(word: str) -> str:

@@ -1,9 +1,9 @@
-"""Read the JSON of tool calls strictly, once it is complete (`call_scan` finds its end).
+"""Reads the JSON of tool calls strictly, once it is complete (`call_scan` finds its end).
 
-Rules
-- JSON is strict (RFC 8259): no NaN, no raw control characters in strings. Half surrogate pairs are
-  refused, too. Of duplicate members the last counts.
-- The dialects refuse values nested deeper than `DEEPEST` levels (`check_depth`).
+A call is `{"name": "search", "args": {"query": "tides"}}`, perhaps with an `id`.
+
+Rule: JSON is strict (RFC 8259): no NaN, no raw control characters in strings; half surrogate pairs
+are refused too. Of duplicate members the last counts.
 """
 
 from __future__ import annotations

@@ -1,25 +1,20 @@
-"""Make example turns ("shots") for small models from the tools of an agent.
+"""Makes example turns ("shots") for small models from the tools of an agent.
 
-Why: a model of a hundred million parameters copies the turns before its own. So example turns show
-the model the agent's tools with plausible arguments.
-
-Rules
-- The first example needs no tool; then each of the first `MOST_TOOLS` tools has one.
-- The value of an argument is the first of these: one in its schema (`examples`, `enum`, `const`,
-  `default`), that for its name in `PLAUSIBLE` if the type fits, a constant of its type.
-- A call has the required arguments; if there are none, the first optional one.
+A model of a hundred million parameters copies the turns before its own. So example turns show the
+model the agent's tools with plausible arguments.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from ..models import CallBlock, Message, ResultBlock, ToolSpec, text_message
 from . import render
+from .base import Dialect
 from .grammar import CONCLUSION, NO_TOOL, PLAN
 
 MOST_TOOLS = 3
@@ -75,33 +70,26 @@ _PLAIN = Example(
 _GREETING = Example("Thank you!", NO_TOOL, "You are welcome.")
 
 
-class TurnWriter(Protocol):
-    """The methods of a text dialect that write past turns; see `text_dialect`."""
-
-    def assistant(self, thoughts: str, calls: Sequence[CallBlock], text: str) -> str:
-        """Write one step of the assistant."""
-
-    def results(self, results: Sequence[ResultBlock]) -> Message:
-        """Write the results of a batch."""
-
-
-def write_shots(writer: TurnWriter, tools: Sequence[ToolSpec], *, closing: str) -> list[Message]:
+def write_shots(dialect: Dialect, tools: Sequence[ToolSpec], *, closing: str) -> list[Message]:
     """Return the examples for `tools` as messages; `closing` (the end of a turn) ends an answer."""
-    return [m for example in make_examples(tools) for m in _write_shot(writer, example, closing)]
+    return [m for example in make_examples(tools) for m in _write_shot(dialect, example, closing)]
 
 
-def _write_shot(writer: TurnWriter, example: Example, closing: str) -> Iterator[Message]:
+def _write_shot(dialect: Dialect, example: Example, closing: str) -> Iterator[Message]:
     yield text_message("user", example.question)
     thought = example.thought
     if example.call is not None and example.result is not None:
-        yield text_message("assistant", writer.assistant(thought, (example.call,), ""))
-        yield writer.results((example.result,))
+        yield text_message("assistant", dialect.assistant(thought, (example.call,), ""))
+        yield dialect.results((example.result,))
         thought = example.conclusion
-    yield text_message("assistant", writer.assistant(thought, (), example.answer) + closing)
+    yield text_message("assistant", dialect.assistant(thought, (), example.answer) + closing)
 
 
 def make_examples(tools: Sequence[ToolSpec]) -> list[Example]:
-    """Return the examples for these tools; without tools, one question with its answer."""
+    """Return the examples for these tools; without tools, one question with its answer.
+
+    The first example needs no tool; then each of the first `MOST_TOOLS` tools has one.
+    """
     if not tools:
         return [_PLAIN]
     return [_GREETING, *(_make_example(t, n) for n, t in enumerate(tools[:MOST_TOOLS], 1))]
@@ -125,15 +113,18 @@ def _make_example(tool: ToolSpec, number: int) -> Example:
 def _write_question(tool: ToolSpec, args: Mapping[str, Any]) -> str:
     """Return the question: the first sentence of the tool's description, and the arguments."""
     purpose = render.cut_sentence(tool.description) or f"Use {tool.name}"
-    values = [
-        str(v) if isinstance(v, str | int | float) else render.json_text(v) for v in args.values()
-    ]
+    write = render.write_json
+    values = [str(v) if isinstance(v, str | int | float) else write(v) for v in args.values()]
     return f"{purpose}: {', '.join(values)}" if values else f"{purpose}."
 
 
 def make_args(tool: ToolSpec) -> dict[str, Any]:
-    """Return plausible arguments for a tool."""
-    properties = render.properties_of(tool)
+    """Return plausible arguments for a tool: the required ones, else the first optional one.
+
+    A value is one in the schema (`examples`, `enum`, `const`, `default`), else that for its name in
+    `PLAUSIBLE` if the type fits, else a constant of its type.
+    """
+    properties = render.list_properties(tool)
     required = [n for n in tool.parameters.get("required", ()) if n in properties]
     chosen = required or list(properties)[:1]
     return {n: _make_value(properties[n], tool.parameters, n) for n in chosen}
@@ -149,7 +140,7 @@ def _make_value(
     """
     # a loop, because a schema may be a case of itself
     for _ in range(_DEEPEST):
-        schema = render.resolve(schema, root)
+        schema = render.follow_reference(schema, root)
         suggested = _value_from_schema(schema)
         if suggested is not None:
             return suggested

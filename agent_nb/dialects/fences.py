@@ -1,12 +1,11 @@
-"""Follow the code fences of an answer that streams: is the next character inside one?
+"""Follows the code fences of an answer that streams: is the next character inside one?
 
-Why: in a fence a thought tag is an example, which the reader must see.
+In a fence a thought tag is an example, which the reader must see.
 
-Rules
-- A fence begins with a line that starts with three or more backticks or tildes, perhaps after the
-  marks of a list or quote. It ends with a line of at least as many of the same character.
-- After such marks the rest of the line counts as inside, even if they begin only a code span.
-- The state depends on the text only, not on its chunks.
+Rule: a fence begins with a line that starts with three or more backticks or tildes (the marks of
+the fence), perhaps after those of a list or quote, as in `- ```python`. It ends with a line of at
+least as many of the same character. While the first line is unfinished its rest counts as inside,
+even if the marks begin only a code span.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class Fences:
 
     @property
     def inside(self) -> bool:
-        """True if the text so far ends inside a fence."""
+        """Whether the text so far ends inside a fence."""
         return bool(self._marks or _OPENING(self._head))
 
     def feed(self, text: str) -> None:

@@ -1,15 +1,12 @@
 """llguidance grammars, under which even a very small model writes only valid calls.
 
-Why: the tools' JSON schemas are part of the grammar (`%json`), so names, types and enumerations are
-enforced while the model writes.
+The tools' JSON schemas are part of the grammar (`%json`), so names, types and enumerations are
+enforced while the model writes. Only keywords that llguidance knows are passed on, so that a user's
+schema cannot make the grammar invalid; tools validate anyway.
 
-Rules
-- Only keywords that llguidance knows are passed on, so that a user's schema cannot make the grammar
-  invalid; tools validate anyway.
-- Unbounded texts, numbers and arrays get a bound: a small model may repeat itself without end.
-  Three things stay unbounded: values without a `type`, even if they have `properties`; members
-  that an object may have besides its `properties`; the depth of recursive arguments.
-- Definitions (`$defs`) move to the root, with a prefix that tells apart those of each tool.
+Rule: unbounded texts, numbers and arrays get a bound, as a small model may repeat itself without
+end. Still unbounded are values without a `type`, members that an object may have besides its
+`properties`, and the depth of recursive arguments.
 """
 
 from __future__ import annotations
@@ -49,7 +46,7 @@ MOST_ITEMS = 12
 
 _LOWER_BOUNDS = frozenset({"minimum", "exclusiveMinimum"})
 _UPPER_BOUNDS = frozenset({"maximum", "exclusiveMaximum"})
-_KEPT_KEYWORDS = (
+_KEYWORDS = (
     "type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
     "minLength", "maxLength", "minItems", "maxItems",
 )  # fmt: skip
@@ -73,11 +70,11 @@ _LIST_KEYWORDS = {
 def write_shared_rules(
     tools: Sequence[ToolSpec], *, small: bool, has_results: bool, reply: OutputSchema | None = None
 ) -> list[str]:
-    """Return the rules that the dialects share: `reply`, and those of thoughts.
+    """Return the rules that the dialects share, such as `thought: /[^<§\\n]{5,400}/`.
 
-    `plan` is the thought before calls, `settled` the thought before the reply; without tools there
-    is only `thought`. `small`: for a small model. `has_results`: the run has results of calls
-    already. `reply`: the schema of the reply, if that is JSON.
+    `plan` is the thought before calls, `settled` the thought before the `reply`; without tools,
+    both are `thought`. `small`: for a small model. `has_results`: the run has results of calls
+    already. The parameter `reply`: the schema of the reply, if that is JSON.
     """
     rules = _choose_small_rules(tools, has_results=has_results) if small else _choose_rules(tools)
     if reply is not None:
@@ -113,7 +110,10 @@ def make_batch_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
 
 
 def make_call_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
-    """Return the schema of one call of one of the given tools."""
+    """Return the schema of one call of one of the given tools.
+
+    The tools' definitions (`$defs`) stand at its root, each with the prefix of its tool.
+    """
     options: list[dict[str, Any]] = []
     definitions: dict[str, Any] = {}
     for number, tool in enumerate(tools):
@@ -150,7 +150,7 @@ def write_json_term(schema: Mapping[str, Any]) -> str:
 
 
 def bound_schema(schema: Any, prefix: str = "", name: str = "") -> Any:
-    """Return `schema` with only the grammar's keywords, and with bounds as the rules say.
+    """Return `schema` with only the grammar's keywords, and with a bound where it has none.
 
     `prefix`: begins the names of its definitions. `name`: of the parameter; it decides how long a
     text may be (`LONG_NAMES`).
@@ -159,7 +159,7 @@ def bound_schema(schema: Any, prefix: str = "", name: str = "") -> Any:
         return schema if isinstance(schema, bool) else {}
     if "$ref" in schema:
         return {"$ref": f"#/$defs/{prefix}{str(schema['$ref']).rsplit('/', 1)[-1]}"}
-    out: dict[str, Any] = {key: schema[key] for key in _KEPT_KEYWORDS if key in schema}
+    out: dict[str, Any] = {key: schema[key] for key in _KEYWORDS if key in schema}
     for key, target in _LIST_KEYWORDS.items():
         if isinstance(schema.get(key), list):
             out[target] = [bound_schema(s, prefix, name) for s in schema[key]]

@@ -1,20 +1,16 @@
 """The base parser of the text dialects: text with markers, in any chunking, becomes parts.
 
-Why shared: every dialect must hold back the same text, close blocks at the same points and end a
-cut stream in the same way. Thought tags (`<think>`) are read here too, because they count only
-outside the blocks of the dialect, and only the dialect's parser knows where a block is open.
+`<think>Add.</think>It is 4.` becomes Thought("Add."), Close, Text("It is 4."), Close. Every dialect
+must hold back the same text, close blocks at the same points and end a cut stream in the same way.
+Thought tags are read here too: they count only outside the blocks of the dialect, and only its
+parser knows where a block is open.
 
 Rules
 - A mode is a method that consumes what it can of the buffer (`turn_buffer`) and sets the next
-  `_mode`. A mode that leaves `_mode` unchanged needs more text.
-- The modes here: `_read_lead`, then `_read_text`; both go to `_read_tag` and `_read_thought`, which
-  come back.
-- Plain text in an open block costs one search for each sigil (the first character of a marker), and
-  is returned unchanged by the same call. Only a search for code fences (`anywhere` tags) is added.
+  `_mode`. A mode that leaves `_mode` unchanged needs more text. The modes here are `_read_lead`,
+  then `_read_text`; both go to `_read_tag` and `_read_thought`, which come back.
 - Leading thought tags count until the first visible character; a marker of the dialect is visible.
-- Text is kept raw: white space around markers belongs to the adjacent text, unless the dialect
-  skips it.
-- Nothing raises, whatever the text.
+- White space around markers belongs to the adjacent text, unless the dialect skips it.
 """
 
 from __future__ import annotations
@@ -89,9 +85,9 @@ class MarkerParser:
         """End the stream: flush held text and close open blocks (see `base`)."""
         self._final, self._cut, self._markers = True, cut, self._final_markers
         out = self._advance("")
-        self._parts.close()
+        self._parts.close_block()
         self.stopped = True
-        return [*out, *self._parts.take()]
+        return [*out, *self._parts.take_pending()]
 
     def _advance(self, text: str) -> list[Part]:
         """Run modes over the buffer and `text`, until they need more; return the parts."""
@@ -104,27 +100,27 @@ class MarkerParser:
             mode = self._mode
             mode()
         buffer.discard_consumed()
-        is_held = buffer.is_keeping or bool(buffer.text) or self._mode == self._read_lead
+        is_held = buffer.in_block or bool(buffer.text) or self._mode == self._read_lead
         needs_modes = is_held or self.stopped or not self._parts.is_open
         self._make_delta = None if needs_modes else self._parts.delta_maker
-        return self._parts.take()
+        return self._parts.take_pending()
 
-    def _take_kept(self, end: int, mode: Mode) -> str:
-        """Return the kept text up to `end`, and continue there in `mode`."""
+    def _take_block(self, end: int, mode: Mode) -> str:
+        """Return the text of the open block up to `end`; continue there in `mode`."""
         self._mode = mode
-        return self._buffer.take_kept(end)
+        return self._buffer.take_block(end)
 
     def _read_lead(self) -> None:
         """Mode: before the first visible character of the turn, where leading tags count."""
         assert self._leading_markers is not None
         buffer, text = self._buffer, self._buffer.text
         self._emit_to(_invisible(text, buffer.pos).end())  # type: ignore[union-attr]  # the pattern matches everywhere
-        if buffer.pos == len(text):
+        if (pos := buffer.pos) == len(text):
             return
-        if marker := self._leading_markers.match(text, buffer.pos):
+        if marker := self._leading_markers.match(text, pos):
             self._begin_tag(marker)
         # what follows can no longer become a leading tag
-        elif self._final or self._leading_markers.find_start(text, buffer.pos) != buffer.pos:
+        elif self._leading_markers.find_start(text, pos) != pos or not self._is_held(pos):
             self._end_lead()
 
     def _end_lead(self) -> None:
@@ -139,21 +135,25 @@ class MarkerParser:
             self._handlers[marker.lastgroup or ""](marker)
             if self._mode != mode or self.stopped:
                 return
-        at_end = self._final and not self._cut
-        end = len(text) if at_end else self._markers.find_start(text, buffer.pos)
-        # a cut stream loses half a marker, but a lone sigil is more likely text
-        if self._cut and end == len(text) - 1:
-            end += 1
-        self._emit_to(end)
+        self._emit_before(self._markers.find_start(text, buffer.pos))
+
+    def _is_held(self, start: int) -> bool:
+        """Return whether the possible marker at `start` waits for more, or is dropped at a cut."""
+        # a lone sigil is more likely text
+        return not self._final or (self._cut and start < len(self._buffer.text) - 1)
+
+    def _emit_before(self, start: int) -> None:
+        """Consume the text up to `start`, where a marker may begin, or all text at the end."""
+        self._emit_to(start if self._is_held(start) else len(self._buffer.text))
 
     def _emit_to(self, end: int) -> None:
         """Consume the text up to `end`, which belongs to the block."""
-        self._parts.emit(self._buffer.text[self._buffer.pos : end])
+        self._parts.emit_text(self._buffer.text[self._buffer.pos : end])
         self._buffer.pos = end
 
     def _stop(self, match: re.Match[str], part: Part) -> None:
         """End the turn with `part`, after its marker."""
-        self._parts.close()
+        self._parts.close_block()
         self._parts.add(part)
         self._buffer.pos = match.end()
         self.stopped = True
@@ -176,7 +176,7 @@ class MarkerParser:
         self, end: int, closing: str, attributes: dict[str, Any] | None = None
     ) -> None:
         """Begin a thought after its opening tag, which ends at `end`; `closing` ends it."""
-        self._parts.begin(Thought, attributes)
+        self._parts.begin_block(Thought, attributes)
         self._buffer.pos = end
         self._closing = closing
         self._mode = self._read_thought
@@ -190,12 +190,12 @@ class MarkerParser:
             self._buffer.pos += len(self._closing)
             self._end_thought()
             return
-        self._emit_to(len(text) if self._final else find_marker_start(text, pos, self._closing))
+        self._emit_before(find_marker_start(text, pos, self._closing))
         if self._final:
-            self._parts.close(incomplete=True)
+            self._parts.close_block(incomplete=True)
 
     def _end_thought(self) -> None:
-        self._parts.begin(Text)
+        self._parts.begin_block(Text)
         self._mode = self._read_text if self._leading_markers is None else self._read_lead
 
     def _begin_tag(self, match: re.Match[str]) -> None:
@@ -211,7 +211,7 @@ class MarkerParser:
         """Mode: the opening tag of a thought, with its attributes."""
         assert self._tag is not None
         end = self._tag.read(self._buffer.text, self._buffer.pos)
-        if end is None and not self._final:
+        if end is None and self._is_held(self._buffer.pos):
             return
         if end is None or end < 0:
             # not a tag: its "<" is text, and visible, so no leading tag can follow
@@ -221,8 +221,8 @@ class MarkerParser:
         thought, attributes = self._tag.split_thought()
         self._begin_thought(end, self._closing, attributes)
         if thought:
-            self._parts.emit(thought)
+            self._parts.emit_text(thought)
             # the text between the tags is another thought
-            self._parts.close()
+            self._parts.close_block()
         if self._tag.is_empty:
             self._end_thought()

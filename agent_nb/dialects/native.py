@@ -1,10 +1,7 @@
 """The `native` dialect: the request carries the tools, the provider returns calls as parts.
 
-Why a dialect without markup: so the agent treats providers with and without native calls alike.
-
-Rules
-- All text is answer: the parser knows no markers (`thinking` adds thought tags).
-- Fragments of calls pass through; `call_assembly` joins them.
+With it the agent treats providers with and without native calls alike. All text is answer, since
+the parser knows no markers (`thinking` adds thought tags).
 """
 
 from __future__ import annotations

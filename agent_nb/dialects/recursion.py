@@ -1,12 +1,9 @@
-"""Unroll a recursive schema to a bounded depth.
+"""Unrolls a recursive schema to a bounded depth: a small model may never stop nesting.
 
-Why: a small model that writes JSON of a recursive type may never stop nesting.
-
-Rules
-- A definition that contains itself is copied once for each of `LEVELS`.
-- Below the last level, a recursive list is empty, and optional recursive members and options are
-  left out. If such a part can be neither empty nor left out, the whole schema stays unchanged.
-- Every document of the bounded schema is valid under the original.
+Rule: every document of the bounded schema is valid under the original. Below the last of `LEVELS`,
+a recursive list is empty, and optional recursive members and options are left out. If such a part
+can be neither empty nor left out, the whole schema stays unchanged. A `Folder` of files and folders
+becomes `Folder_0`, whose folders are `Folder_1`, whose list of folders is empty.
 """
 
 from __future__ import annotations
@@ -104,8 +101,6 @@ class _Unrolled:
         changed: dict[str, Any] = {"properties": finite} if members else {}
         additional = schema.get("additionalProperties")
         if isinstance(additional, Mapping):
-            bound_additional = self._bound(additional, level)
-            changed["additionalProperties"] = (
-                False if bound_additional is None else bound_additional
-            )
+            bound = self._bound(additional, level)
+            changed["additionalProperties"] = False if bound is None else bound
         return changed

@@ -1,12 +1,7 @@
 """What the text dialects write: JSON without markers, and lists of tools.
 
-Why: arguments and results may contain a dialect's markers, by chance or on purpose.
-
-Rules
-- JSON is strict and on one line. `</` is written `<\\/`; each § and the first character of an
-  opening marker are written `\\u…`. So text of a tool can neither close a block nor look like a
-  marker.
-- Lone surrogates are written as escapes, so that the text can be encoded as UTF-8.
+Arguments and results may contain a dialect's markers, by chance or on purpose; read as markers,
+they would end a block or forge one.
 """
 
 from __future__ import annotations
@@ -24,10 +19,12 @@ _DEEPEST = 4  # the most references followed in a row, and levels of a nested ty
 _MOST_TYPES = 500  # in one parameter: types that refer to themselves multiply with each level
 
 
-def json_text(value: Any) -> str:
-    """Return `value` as one line of JSON without markers.
+def write_json(value: Any) -> str:
+    """Return `value` as one line of JSON that can neither close a block nor look like a marker.
 
-    NaN and infinity become null, an object that JSON lacks becomes its `str`.
+    `</` is written `<\\/`; each § and the first character of an opening marker are written `\\u…`,
+    and so are lone surrogates, which UTF-8 lacks. NaN and infinity become null, an object that JSON
+    lacks becomes its `str`.
     """
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=str)
@@ -38,12 +35,12 @@ def json_text(value: Any) -> str:
     return text if text.isascii() else _SURROGATE.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
 
 
-def call_value(call: CallBlock) -> dict[str, Any]:
+def make_call_value(call: CallBlock) -> dict[str, Any]:
     """Return a call as both text dialects write it."""
     return {"name": call.name, "args": call.args}
 
 
-def result_value(result: ResultBlock) -> dict[str, Any]:
+def make_result_value(result: ResultBlock) -> dict[str, Any]:
     """Return a result as both text dialects write it (seed 000, results), with printed output."""
     content = result.content if result.value is None else result.value
     printed = {"printed": result.printed} if result.printed else {}
@@ -65,7 +62,7 @@ def describe_briefly(tools: Sequence[ToolSpec]) -> str:
     if not tools:
         return "You are a helpful assistant. Think in one short sentence, then answer in one short paragraph."
     lines = [
-        f"{t.name}({', '.join(properties_of(t))}): {cut_sentence(t.description)}." for t in tools
+        f"{t.name}({', '.join(list_properties(t))}): {cut_sentence(t.description)}." for t in tools
     ]
     return "You are an agent with tools. " + " ".join(lines)
 
@@ -77,10 +74,10 @@ def cut_sentence(text: str) -> str:
 
 def _describe_tool(tool: ToolSpec) -> str:
     """Return signature and description of a tool, and a line for each described parameter."""
-    root, properties = tool.parameters, properties_of(tool)
+    root, properties = tool.parameters, list_properties(tool)
     required = root.get("required", ())
     fields = (
-        f"{name}{'' if name in required else '?'}: {type_name(schema, root)}{_default(schema)}"
+        f"{name}{'' if name in required else '?'}: {name_type(schema, root)}{_write_default(schema)}"
         for name, schema in properties.items()
     )
     description = " ".join(tool.description.split()) or "no description"
@@ -91,7 +88,7 @@ def _describe_tool(tool: ToolSpec) -> str:
     return "\n".join(lines)
 
 
-def properties_of(tool: ToolSpec) -> dict[str, dict[str, Any]]:
+def list_properties(tool: ToolSpec) -> dict[str, dict[str, Any]]:
     """Return the schemas of a tool's parameters by name."""
     properties = tool.parameters.get("properties", {})
     if isinstance(properties, dict):
@@ -99,11 +96,11 @@ def properties_of(tool: ToolSpec) -> dict[str, dict[str, Any]]:
     return {}
 
 
-def _default(schema: Mapping[str, Any]) -> str:
-    return f" = {json_text(schema['default'])}" if schema.get("default") is not None else ""
+def _write_default(schema: Mapping[str, Any]) -> str:
+    return f" = {write_json(schema['default'])}" if schema.get("default") is not None else ""
 
 
-def resolve(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+def follow_reference(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
     """Follow a local `$ref` (`#/$defs/NAME`); an unknown one means any value."""
     followed = 0
     while (ref := schema.get("$ref")) is not None and followed < _DEEPEST:
@@ -113,28 +110,28 @@ def resolve(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, 
     return schema
 
 
-def type_name(schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
+def name_type(schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
     """Return a schema in few words: `string`, `"a" | "b"`, `array of {x: number}` …"""
-    return _type_name(schema, root, 0, iter(range(_MOST_TYPES)))
+    return _name_type(schema, root, 0, iter(range(_MOST_TYPES)))
 
 
-def _type_name(
+def _name_type(
     schema: Mapping[str, Any], root: Mapping[str, Any], depth: int, budget: Iterator[int]
 ) -> str:
-    """Return the name of a type inside `depth` others; `budget`: an item for each still to name."""
-    schema = resolve(schema, root)
+    """Return the name of a type inside `depth` others; `budget`: one item for each further name."""
+    schema = follow_reference(schema, root)
     if depth > _DEEPEST or next(budget, None) is None:
         return "any"
     if "const" in schema:
-        return json_text(schema["const"])
+        return write_json(schema["const"])
     if isinstance(schema.get("enum"), list):
-        return " | ".join(json_text(v) for v in schema["enum"])
+        return " | ".join(write_json(v) for v in schema["enum"])
     # equal names are listed once: a model reads "string | string" as two different things
     for key in ("anyOf", "oneOf"):
         if isinstance(schema.get(key), list):
             return " | ".join(
                 dict.fromkeys(
-                    _type_name(s, root, depth + 1, budget)
+                    _name_type(s, root, depth + 1, budget)
                     for s in schema[key]
                     if isinstance(s, dict)
                 )
@@ -143,12 +140,12 @@ def _type_name(
     if kind == "array":
         items = schema.get("items")
         if isinstance(items, dict) and items:
-            return f"array of {_type_name(items, root, depth + 1, budget)}"
+            return f"array of {_name_type(items, root, depth + 1, budget)}"
         return "array"
     if kind == "object" and isinstance(schema.get("properties"), dict):
         required = schema.get("required", ())
         fields = (
-            f"{n}{'' if n in required else '?'}: {_type_name(s, root, depth + 1, budget)}"
+            f"{n}{'' if n in required else '?'}: {_name_type(s, root, depth + 1, budget)}"
             for n, s in schema["properties"].items()
         )
         return "{" + ", ".join(fields) + "}"

@@ -1,13 +1,9 @@
-"""Markers in a stream of text: find the first one, hold back only what may be the start of one.
-
-Why: every dialect must recognise a marker that arrives in pieces and still pass ordinary text on at
-once.
+"""Markers in a stream of text: finds the first one, and holds back what may be the start of one.
 
 Rules
 - A marker begins with a sigil, a character that occurs nowhere else in it; so only the last sigil
   of a text can begin an incomplete marker.
 - Searching uses `str.find` and compiled patterns, never a loop over characters.
-- Pure functions and read-only objects: the state of a stream belongs to its parser.
 """
 
 from __future__ import annotations
@@ -20,18 +16,19 @@ class Markers:
     """The markers `texts`, of which `pattern` finds a whole one; `fold` ignores letter case."""
 
     def __init__(self, pattern: str, texts: Iterable[str], *, fold: bool = False) -> None:
-        folded = [w.lower() if fold else w for w in texts]
+        folded = [text.lower() if fold else text for text in texts]
         self.search = re.compile(pattern).search
         self.match = re.compile(pattern).match
-        self.sigils = "".join(sorted({w[0] for w in folded}))
+        self.sigils = "".join(sorted({text[0] for text in folded}))
         self._fold = fold
         self._longest = max(map(len, folded), default=0)
-        self._beginnings = frozenset(w[:n] for w in folded for n in range(1, len(w) + 1))
+        self._beginnings = frozenset(t[:n] for t in folded for n in range(1, len(t) + 1))
 
     def find_start(self, text: str, start: int) -> int:
         """Return where, from `start`, the end of `text` may begin a marker; else its length.
 
-        A whole marker counts too, since the pattern may need the next character.
+        In `3 < 4 <th` that is the second `<`. A whole marker counts too, since the pattern may need
+        the next character.
         """
         first = max(start, len(text) - self._longest)
         sigil_at = max((text.rfind(sigil, first) for sigil in self.sigils), default=-1)

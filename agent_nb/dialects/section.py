@@ -1,8 +1,5 @@
 """The `section` dialect (seed 001): `§THINK: … §CALL: {…} §EXECUTE`, `§RESPOND: … §END`.
 
-Why two files: this one teaches and writes the dialect; `section_reader` reads what models make of
-it.
-
 Rules
 - A result is one `[SYSTEM: {…}]` line of JSON without line break, § or another `[SYSTEM:`, so the
   text of a tool cannot forge another result.
@@ -82,7 +79,7 @@ class Section(TextDialect):
             lines.append(f"§THINK: {_escape_markers(thoughts)}")
         if text:
             lines.append(f"§RESPOND: {_escape_markers(text)}")
-        lines += [f"§CALL: {render.json_text(render.call_value(c))}" for c in calls]
+        lines += [f"§CALL: {render.write_json(render.make_call_value(c))}" for c in calls]
         if calls:
             lines.append("§EXECUTE")
         return "\n".join(lines)
@@ -97,7 +94,7 @@ def _escape_markers(text: str) -> str:
 
 
 def _write_result(result: ResultBlock) -> str:
-    return _RESULT_START.sub(r"\\u005b", render.json_text(render.result_value(result)))
+    return _RESULT_START.sub(r"\\u005b", render.write_json(render.make_result_value(result)))
 
 
 dialect = Section()

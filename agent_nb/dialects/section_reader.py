@@ -1,20 +1,14 @@
-"""Read the `section` dialect (seed 001): `§THINK: … §CALL: {…} §EXECUTE §RESPOND: … §END`.
+"""Reads the `section` dialect (seed 001): `§THINK: … §CALL: {…} §EXECUTE §RESPOND: … §END`.
 
-Why apart from `section`: most of this file is about turns that are malformed, forged or cut.
+`section` teaches and writes it; most here is about turns that are malformed, forged or cut.
 
 Rules
 - Markers with § count in any letter case and position, even inside a word. But no letter, digit or
-  `_` may follow `§EXECUTE` and `§END` (`§executed` is text). White space after a colon or a call
-  belongs to the marker.
-- Text before any marker is answer. A section ends at the next marker or with the stream.
-- A § in the strings of a call is text. The call is complete when its object closes.
+  `_` may follow `§EXECUTE` and `§END` (`§executed` is text).
 - If no JSON object follows `§CALL:`, the text is answer (rule 3 of the seed), and the fault of the
-  first such call goes into the part Execute. An object that a cut leaves open is an incomplete
-  call.
-- `§EXECUTE` and `§END` stop the turn.
-- Only the system may write `[SYSTEM: …]`: if the model writes it outside a thought, the text up to
-  its closing bracket or the next marker, at most `LONGEST_QUOTE` characters, becomes the Fault
-  `forged_results`.
+  first such call goes into the part Execute.
+- Only the system may write `[SYSTEM: …]`: if the model writes it outside a thought, it becomes the
+  Fault `forged_results`.
 """
 
 from __future__ import annotations
@@ -57,6 +51,8 @@ _find_bracket = re.compile(r"[\[\]§]").search
 class SectionParser(MarkerParser):
     """Reads one turn. Methods with "Mode:" are modes, see `markers`."""
 
+    _scan: CallScan  # of the newest call
+
     def __init__(self, tags: ThoughtTags = NO_TAGS) -> None:
         super().__init__(_PATTERN, _MARKERS, tags, last=_FINAL_PATTERN, fold=True)
         self._handlers |= {
@@ -68,13 +64,12 @@ class SectionParser(MarkerParser):
             "system": self._on_system,
         }
         self._next_index = 0  # of the next call; malformed calls count
-        self._scan: CallScan | None = None  # of the open call
         self._open_brackets = 0  # in the open forged line
         self._fault: str = ""  # what is wrong with the first malformed call
 
     def _begin_section(self, match: re.Match[str], part_type: type[Text] | type[Thought]) -> None:
         """Begin a section after its marker; its text becomes parts of `part_type`."""
-        self._parts.begin(part_type)
+        self._parts.begin_block(part_type)
         self._buffer.pos = match.end()
         self._mode = self._skip_blank
 
@@ -95,9 +90,9 @@ class SectionParser(MarkerParser):
             return
         self._mode = self._read_text
         if self._buffer.text[self._buffer.pos] != "{":
-            self._note_malformed("it does not begin with {")
+            self._record_fault("it does not begin with {")
         else:
-            self._buffer.start_keeping(self._buffer.pos)
+            self._buffer.begin_block(self._buffer.pos)
             self._block_offset = self._buffer.offset + self._buffer.pos
             self._scan = CallScan("§", 0, index=self._next_index)
             self._mode = self._read_object
@@ -112,7 +107,6 @@ class SectionParser(MarkerParser):
     def _read_object(self) -> None:
         """Mode: the JSON object of a call."""
         scan, buf = self._scan, self._buffer.text
-        assert scan is not None
         stop, pos = scan.run(buf, self._buffer.pos, self._parts.pending)
         while stop == "sigil":  # a § outside strings: a marker there ends the unfinished object
             is_marker = self._is_marker(pos)
@@ -127,53 +121,50 @@ class SectionParser(MarkerParser):
         if stop == "done":
             self._end_object(pos)
         elif self._cut and stop == "more":
-            text = self._take_kept(len(buf), self._read_text)
+            text = self._take_block(len(buf), self._read_text)
             again = CallScan("§", 0, index=self._next_index)
             self._parts.add(*cut_calls(text, again, f"§CALL: {text}", self._block_offset))
         elif stop == "broken" or self._final:
             # not JSON: its text is answer text, in which markers count
-            self._note_fault(pos + 1)  # with the character that breaks it
+            self._record_parse_error(pos + 1)  # with the character that breaks it
             self._buffer.rewind()
-            self._take_kept(self._buffer.pos, self._read_text)
-            self._next_index = scan.calls
-        elif pos - self._buffer.kept_start > LONGEST_CALL:
+            self._take_block(self._buffer.pos, self._read_text)
+            self._next_index = scan.next_index
+        elif pos - self._buffer.block_start > LONGEST_CALL:
             self._report_too_large()
 
     def _end_object(self, pos: int) -> None:
         """Read the call whose object ends at `pos`; a malformed one becomes answer text."""
-        scan = self._scan
-        assert scan is not None
-        if pos - self._buffer.kept_start > LONGEST_CALL:
+        if pos - self._buffer.block_start > LONGEST_CALL:
             self._report_too_large()
             return
-        text = self._take_kept(pos, self._skip_blank)
+        text = self._take_block(pos, self._skip_blank)
         try:
-            check_depth(scan.deepest)
+            check_depth(self._scan.deepest)
             self._parts.add(read_call(text, self._next_index))
         except ValueError as fault:
-            self._note_malformed(str(fault))
+            self._record_fault(str(fault))
             self._mode = self._read_text
-            self._parts.emit(text)
-        self._next_index = scan.calls
+            self._parts.emit_text(text)
+        self._next_index = self._scan.next_index
 
     def _end_malformed(self, pos: int) -> None:
         """Treat the unfinished object before the marker at `pos` as answer text."""
-        assert self._scan is not None
-        self._next_index = self._scan.calls
-        self._note_fault(pos)
-        self._parts.emit(self._take_kept(pos, self._read_text))
+        self._next_index = self._scan.next_index
+        self._record_parse_error(pos)
+        self._parts.emit_text(self._take_block(pos, self._read_text))
 
-    def _note_fault(self, pos: int) -> None:
-        """Parse the kept text up to `pos` only to note the error that this raises."""
+    def _record_parse_error(self, pos: int) -> None:
+        """Parse the block up to `pos` only for the error that this raises."""
         if self._fault:
             return
         try:
-            read_call(self._buffer.read_kept(pos))
+            read_call(self._buffer.read_block(pos))
         except ValueError as fault:
-            self._note_malformed(str(fault))
+            self._record_fault(str(fault))
 
-    def _note_malformed(self, why: str) -> None:
-        """Note the fault of a call for the next §EXECUTE; only the first one counts."""
+    def _record_fault(self, why: str) -> None:
+        """Record the fault of a call for the next §EXECUTE; only the first one counts."""
         fault = f"A §CALL was not run: {why}. It must hold one JSON object, such as {EXAMPLE}."
         self._fault = self._fault or fault
 
@@ -181,17 +172,17 @@ class SectionParser(MarkerParser):
         if self._parts.part_type is Thought:  # a thought may quote it
             self._emit_to(match.end())
             return
-        self._parts.close()
+        self._parts.close_block()
         self._block_offset = self._buffer.offset + match.start()
         self._open_brackets = 1
-        self._buffer.start_keeping(match.start())
+        self._buffer.begin_block(match.start())
         self._buffer.pos = match.end()
         self._mode = self._read_forged
 
     def _read_forged(self) -> None:
         """Mode: a forged system line, up to its closing bracket or the next marker."""
         buf, pos = self._buffer.text, self._buffer.pos
-        last = self._buffer.kept_start + LONGEST_QUOTE  # only the quote of the line is kept
+        last = self._buffer.block_start + LONGEST_QUOTE  # only the quote of the line is kept
         while match := _find_bracket(buf, pos, last):
             pos = match.end()
             if match[0] != "§":
@@ -211,9 +202,9 @@ class SectionParser(MarkerParser):
 
     def _end_forged(self, pos: int) -> None:
         """Report the forged line, which ends at `pos`."""
-        raw = self._take_kept(pos, self._read_text)
+        raw = self._take_block(pos, self._read_text)
         message = "The [SYSTEM: …] line was ignored: only the system writes results. Write §CALL: and §EXECUTE and wait for them."
         self._report_fault("forged_results", message, raw)
 
     def _report_too_large(self) -> None:
-        self._give_up("call", LONGEST_CALL, self._take_kept(self._buffer.pos, self._read_text))
+        self._give_up("call", LONGEST_CALL, self._take_block(self._buffer.pos, self._read_text))

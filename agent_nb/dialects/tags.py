@@ -1,15 +1,11 @@
-"""Thought tags: which ones count where, and one opening tag that is read while it arrives.
+"""Thought tags such as `<think>`: which ones count where, and the reader of an opening tag.
 
-Why read by hand: a value such as that of `<thinking thought="a > b" />` may hold `>` and may be cut
-anywhere, and text that only looks like a tag must be released at once.
+An opening tag such as `<thinking thought="a > b" />` may hold `>` in a value, and may arrive in
+pieces; text that only looks like a tag must be released at once. If a name lacks its `=`, or the
+tag is longer than `LONGEST_TAG` characters, the whole tag is text.
 
-Rules
-- An attribute has a value: in double quotes, in single quotes or bare. If a name lacks its `=`, the
-  whole tag is text.
-- The five XML entities are decoded in values, because a quote cannot be written otherwise.
-- A tag longer than `LONGEST_TAG` characters is text.
-- Reading takes linear time: a whole attribute is not matched again, and an open value is only
-  searched for its end.
+Rule: reading takes linear time: a whole attribute is not matched again, and an open value is only
+searched for its end.
 """
 
 from __future__ import annotations
@@ -83,11 +79,10 @@ class TagReader:
     def __init__(self, name: str) -> None:
         self.attributes: dict[str, str] = {}
         self.is_empty = False  # it ends with "/>": no text and no closing tag follow
-        # numbers of characters from the "<" on: up to the end of the last whole attribute, and
-        # those that have come, in which the closing quote of an open value is not
+        # from the "<" on, the number of characters up to the end of the last whole attribute
         self._matched = 1 + len(name)
-        self._searched = 0
         self._quote = ""  # the closing quote of the open value
+        self._searched = 0  # how many characters after the "<" do not hold that quote
 
     def read(self, text: str, start: int) -> int | None:
         """Return the position after the tag at `start`, -1 if there is none, None if undecided."""

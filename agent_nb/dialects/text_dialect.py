@@ -1,7 +1,6 @@
 """The base of the dialects `xml` and `section`: instructions, example turns and grammars.
 
-Why: both dialects are one protocol with different markers, so their texts are written once.
-
+Both dialects are one protocol with different markers, so their texts are written once.
 `tests/dialects/snapshots` has the complete texts that models receive.
 """
 

@@ -1,7 +1,6 @@
-"""Turn the text of blocks into parts: deltas of an answer or of a thought, and the Close of each.
+"""Turns the text of blocks into parts: deltas of an answer or of a thought, and the Close of each.
 
-Why apart from `markers`: the parser decides where a block begins and ends. Which parts this makes
-is the same everywhere.
+The parser (`markers`) decides where a block begins and ends.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ class TextParts:
     """Collects the parts of one turn; `fences` follows its answer, for `is_in_fence`."""
 
     def __init__(self, fences: Fences | None) -> None:
-        self.pending: list[Part] = []  # parts that `take` has not returned yet
+        self.pending: list[Part] = []  # parts that `take_pending` has not returned yet
         self.part_type: type[Text] | type[Thought] = Text  # what text becomes now
         self.is_open = False  # a part of `part_type` was made, and its Close is due
         self._fences = fences
@@ -28,14 +27,14 @@ class TextParts:
         """Whether the next character is inside a code fence, where thought tags do not count."""
         return self._fences is not None and self._fences.inside
 
-    def begin(
+    def begin_block(
         self, part_type: type[Text] | type[Thought], attributes: dict[str, Any] | None = None
     ) -> None:
         """Close the open block; from now on text becomes parts of `part_type`."""
-        self.close()
+        self.close_block()
         self.part_type, self._attributes = part_type, attributes
 
-    def emit(self, text: str) -> None:
+    def emit_text(self, text: str) -> None:
         """Add a part of the block for `text`, unless it is empty."""
         if not text:
             return
@@ -54,7 +53,7 @@ class TextParts:
 
     @property
     def delta_maker(self) -> Callable[[str], Part]:
-        """What `make_delta` does for the open block, without a call that does nothing."""
+        """The quickest maker of deltas: the class of the part itself if no fence is followed."""
         is_followed = self._fences is not None and self.part_type is Text
         return self.make_delta if is_followed else self.part_type
 
@@ -62,13 +61,13 @@ class TextParts:
         """Add parts that are not text."""
         self.pending += parts
 
-    def close(self, *, incomplete: bool = False) -> None:
-        """Close the block, if it is open."""
+    def close_block(self, *, incomplete: bool = False) -> None:
+        """Close the block, if a part of it was made."""
         if self.is_open:
             self.pending.append(Close(incomplete=incomplete))
         self.is_open, self._attributes = False, None
 
-    def take(self) -> list[Part]:
+    def take_pending(self) -> list[Part]:
         """Return the parts since the last call."""
         parts, self.pending = self.pending, []
         return parts

@@ -1,33 +1,22 @@
 """The `thinking` filter (seed 004): `<think>…</think>`, `<thinking>…</thinking>`, over any dialect.
 
-Why a wrapper: reasoning models write their thoughts into the text, whatever the dialect.
+Reasoning models write their thoughts into the text, whatever the dialect. Used as a dialect,
+`thinking` is this filter over `native`, and its tags count anywhere.
 
 Rules
 - The usual tags count only at the start of a turn, where a reasoning model writes them; later they
   are part of the answer. Tags that the user named count anywhere outside code fences.
-- A tag may have attributes and may end in `/>`. The attribute `thought`, else `content`, is then a
-  thought of its own. Other attributes are kept on the thought; a numeric `confidence` is a float.
 - In a thought only its closing tag counts: no call runs from inside it.
-- A dialect that is `Taggable` reads the tags itself, never inside its blocks and strings. For other
-  dialects the text is filtered first.
-- A closing tag without its opening tag is text.
-- Used as a dialect, `thinking` is this filter over `native`, and its tags count anywhere.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from ..errors import UsageError
-from ..models import (
-    Close,
-    OutputSchema,
-    Part,
-    Text,
-    Thought,
-    ToolSpec,
-)
+from ..models import Close, Part, Text, Thought
 from . import native
 from .base import Dialect, Parser, Typed
 from .markers import MarkerParser
@@ -82,6 +71,7 @@ class Thinking:
         self.instructions, self.shots = wrapped.instructions, wrapped.shots
         self.grammar = wrapped.grammar
         self.assistant, self.results = wrapped.assistant, wrapped.results
+        self.typed_grammar = wrapped.typed_grammar if isinstance(wrapped, Typed) else _no_grammar
 
     def over(self, inner: Dialect, named: Sequence[str] = ()) -> Dialect:
         """Return `inner` with this filter, for the text of a provider.
@@ -99,24 +89,15 @@ class Thinking:
         )
         return Thinking(self._wrapped, both, name=self.name)
 
-    def typed_grammar(
-        self,
-        tools: Sequence[ToolSpec],
-        answer: OutputSchema,
-        *,
-        small: bool = False,
-        answered: bool = False,
-    ) -> str:
-        """Return the grammar of the wrapped dialect for a typed answer, "" if it has none."""
-        if not isinstance(self._wrapped, Typed):
-            return ""
-        return self._wrapped.typed_grammar(tools, answer, small=small, answered=answered)
-
     def parser(self) -> Parser:
         """Return a parser of the wrapped dialect that also reads the thought tags."""
         if isinstance(self._wrapped, Taggable):
             return self._wrapped.tagged_parser(self._tags)
         return FilterParser(self._wrapped.parser(), self._tags)
+
+
+def _no_grammar(*_: Any, **__: Any) -> str:
+    return ""
 
 
 def thinking(wrapped: Dialect, tags: ThoughtTags = ANYWHERE) -> Dialect:

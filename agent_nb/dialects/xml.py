@@ -1,14 +1,10 @@
 """The `xml` dialect (seed 000): `<think>`, `<execute>[…]</execute>`, `<results>[…]</results>`.
 
-Bare text is the answer.
+Bare text is the answer. Results are a user message with one JSON entry per call, in call order
+(seed 000, "Storage → Messages").
 
-Why two files: this one teaches and writes the dialect; `xml_reader` reads what models make of it.
-
-Rules
-- Results are a user message with one JSON entry per call, in call order (seed 000, "Storage →
-  Messages").
-- Text written into a block can neither close it nor open another (see `render`). Answers are
-  written unchanged, but for lone surrogates, which UTF-8 cannot hold.
+Rule: text written into a block can neither close it nor open another (see `render`). Answers are
+written unchanged, but for lone surrogates.
 """
 
 from __future__ import annotations
@@ -70,13 +66,13 @@ class Xml(TextDialect):
         if text:
             pieces.append(replace_surrogates(text))
         if calls:
-            batch = render.json_text([render.call_value(call) for call in calls])
+            batch = render.write_json([render.make_call_value(call) for call in calls])
             pieces.append(f"<execute>\n{batch}\n</execute>")
         return "\n\n".join(pieces)
 
     def results(self, results: Sequence[ResultBlock]) -> Message:
         """Write the results of a batch."""
-        entries = render.json_text([render.result_value(result) for result in results])
+        entries = render.write_json([render.make_result_value(result) for result in results])
         return text_message("user", f"<results>\n{entries}\n</results>")
 
 

@@ -1,20 +1,16 @@
-"""Read the `xml` dialect (seed 000, "LLM Wire Protocol"): `<think>`, `<execute>`, text, `<end>`.
+"""Reads the `xml` dialect (seed 000, "LLM Wire Protocol"): `<think>`, `<execute>`, text, `<end>`.
 
-Why apart from `xml`: most of this file is about turns that are malformed, forged or cut.
+`xml` teaches and writes it; most here is about turns that are malformed, forged or cut.
 
 Rules
 - Markers are exact: lower case, no attributes, no spaces; only `<end>` may have a space, a slash or
-  both before its `>`. `<respond>` tags are removed; a closing one alone is text.
-- A block ends at its closing tag; a tag inside a JSON string is text. A block that cannot be JSON
-  ends at its first closing tag, so that an open quote cannot swallow what follows.
+  both before its `>`.
+- A tag inside a JSON string is text. A block that cannot be JSON ends at its first closing tag, so
+  that an open quote cannot swallow what follows.
 - An `<execute>` block is a batch of calls, all or nothing. A valid one stops the turn; a malformed
   one becomes a Fault that goes back to the model, and reading continues.
 - Only the system may write `<results>`: if the model writes them, they become the Fault
   `forged_results`; empty ones are ignored.
-- An opening tag before prose is text if no closing tag follows within `LONGEST_MENTION`: the model
-  wrote about the protocol.
-- An unclosed thought is incomplete. An unclosed block is a Fault, never a call; if the turn was
-  cut, the calls of an unclosed `<execute>` are incomplete.
 """
 
 from __future__ import annotations
@@ -73,7 +69,7 @@ class XmlParser(MarkerParser):
         self._block_offset = self._buffer.offset + match.start()
         self._closing = f"</{self._kind}>"
         self._buffer.pos = match.end()
-        self._buffer.start_keeping(self._buffer.pos)
+        self._buffer.begin_block(self._buffer.pos)
         self._scan = None
         self._mode = self._read_block_start
 
@@ -85,7 +81,7 @@ class XmlParser(MarkerParser):
             return  # more text decides
         if first[:1] in ("[", "{"):
             self._scan = CallScan("<", 1, index=self._next_index, live=self._kind == "execute")
-            self._parts.close()
+            self._parts.close_block()
             self._mode = self._read_json
             return
         # an empty block and a code fence are read up to the closing tag, however far away it is
@@ -115,7 +111,7 @@ class XmlParser(MarkerParser):
             # not JSON, or an open quote: look again from the start, now for the first closing tag
             self._buffer.rewind()
             self._mode = self._read_raw
-        elif pos - self._buffer.kept_start > LONGEST_BLOCK:
+        elif pos - self._buffer.block_start > LONGEST_BLOCK:
             self._report_too_large()
 
     def _read_raw(self) -> None:
@@ -127,18 +123,20 @@ class XmlParser(MarkerParser):
             self._end_unclosed()
         else:
             self._buffer.pos = find_marker_start(self._buffer.text, self._buffer.pos, self._closing)
-            if self._buffer.pos - self._buffer.kept_start > LONGEST_BLOCK:
+            if self._buffer.pos - self._buffer.block_start > LONGEST_BLOCK:
                 self._report_too_large()
 
     def _read_mention(self) -> None:
         """Mode: prose after an opening tag, which the model perhaps only mentioned."""
-        last = self._buffer.kept_start + LONGEST_MENTION + len(self._closing)
+        last = self._buffer.block_start + LONGEST_MENTION + len(self._closing)
         end = self._buffer.text.find(self._closing, self._buffer.pos, last)
         if end >= 0:
             self._end_block(end)
             return
         stop = find_marker_start(self._buffer.text, self._buffer.pos, self._closing)
-        if self._final or stop - self._buffer.kept_start > LONGEST_MENTION:
+        if self._final and self._is_held(stop):
+            self._buffer.text = self._buffer.text[:stop]
+        if self._final or stop - self._buffer.block_start > LONGEST_MENTION:
             self._end_mention()
         else:
             self._buffer.pos = stop
@@ -146,17 +144,17 @@ class XmlParser(MarkerParser):
     def _end_mention(self) -> None:
         """Treat the opening tag as text, and read on after it: the model only mentioned it."""
         self._buffer.rewind()
-        self._take_kept(self._buffer.pos, self._read_text)
-        self._parts.emit(f"<{self._kind}>")
+        self._take_block(self._buffer.pos, self._read_text)
+        self._parts.emit_text(f"<{self._kind}>")
 
     def _end_block(self, end: int) -> None:
         """End the open block, whose closing tag begins at `end`."""
-        if end - self._buffer.kept_start > LONGEST_BLOCK:
+        if end - self._buffer.block_start > LONGEST_BLOCK:
             self._report_too_large()
             return
-        self._parts.close()
+        self._parts.close_block()
         closing = self._closing
-        text = self._take_kept(end, self._read_text)
+        text = self._take_block(end, self._read_text)
         self._buffer.pos = end + len(closing)
         if self._kind == "results":
             self._report_forged(f"<results>{text}{closing}")
@@ -178,8 +176,8 @@ class XmlParser(MarkerParser):
 
     def _end_unclosed(self) -> None:
         """End a block that the end of the stream left open."""
-        self._parts.close()
-        text = self._take_kept(len(self._buffer.text), self._read_text)
+        self._parts.close_block()
+        text = self._take_block(len(self._buffer.text), self._read_text)
         raw = f"<{self._kind}>{text}"
         if self._cut and self._kind == "execute":
             again = CallScan("<", 1, index=self._next_index)
@@ -192,7 +190,7 @@ class XmlParser(MarkerParser):
     def _report_malformed(self, raw: str, why: str) -> None:
         """Report an <execute> block that is not a batch of calls."""
         # the CallDelta parts of its calls had these indices: the next call must not get one
-        self._next_index = self._scan.calls if self._scan is not None else self._next_index
+        self._next_index = self._scan.next_index if self._scan is not None else self._next_index
         message = f"The <execute> block was not run: {why}. It must hold a JSON array of calls, such as {EXAMPLE}."
         self._report_fault("malformed_execute", message, raw)
 
@@ -205,6 +203,6 @@ class XmlParser(MarkerParser):
 
     def _report_too_large(self) -> None:
         """Report a block beyond the limit, and stop reading the turn."""
-        self._parts.close()
-        raw = f"<{self._kind}>{self._take_kept(len(self._buffer.text), self._read_text)}"
+        self._parts.close_block()
+        raw = f"<{self._kind}>{self._take_block(len(self._buffer.text), self._read_text)}"
         self._give_up(f"<{self._kind}> block", LONGEST_BLOCK, raw)

@@ -1,9 +1,7 @@
 """What happened in a run: the event types, their JSON, the log that holds them, and tables of them.
 
-Why one room: live runs, records and foreign streams all consist of these events.
-
-Read `types` first, then `log`. The types are loaded with the room; logs, decoders and frames on
-first use (a frame needs pandas).
+Live runs, records and foreign streams all consist of these events. Read `types` first, then `log`.
+The types are loaded with the room; logs, decoders and frames on first use (a frame needs pandas).
 
 Order of imports, lowest level first: chunks, column_type, field_order, position, types, usage
 < answer_frame, completion, event_json, event_path, mapped, text, tool_events

@@ -1,12 +1,4 @@
-"""The typed answer of a run as a DataFrame.
-
-Why: a user who asks a model for a list of objects wants a table of them.
-
-Rules
-- A list becomes one row per item, any other value one row. If all rows are objects, their fields
-  are the columns; otherwise one column, `value`, holds the rows.
-- The columns, and the fields of objects inside cells, have the order of the answer's type.
-"""
+"""The typed answer of a run as a DataFrame: asked for a list of objects, a user wants a table."""
 
 from __future__ import annotations
 
@@ -23,7 +15,11 @@ COLUMN = "value"  # of rows that are not objects
 
 
 def make_answer_frame(document: Any, order: tuple[str, ...] = ()) -> pd.DataFrame:
-    """Return a JSON value as a frame; `order`: the names of its fields (see `field_order`)."""
+    """Return a JSON value as a frame; `order`: the names of its fields (see `field_order`).
+
+    A list becomes one row per item, any other value one row. If all rows are objects, their fields
+    are the columns; otherwise one column, `value`, holds the rows.
+    """
     import pandas as pd
 
     document = order_fields(document, order)

@@ -1,15 +1,17 @@
 """The lengths and times of a block's deltas, as one short string.
 
-Why: a record stores a streamed block as a whole; this string regenerates its deltas exactly.
+A record stores a streamed block as a whole; from this string its deltas are made again exactly.
 
 Form
-- Base64-VLQ numbers: 5 bits per digit, bit 6 marks a continuation, least significant first.
+- Base64-VLQ numbers without a sign: 5 bits per digit, bit 6 marks a continuation, least significant
+  first.
 - The numbers are pairs: code points of the delta, milliseconds since the delta before (the first:
-  since the run's start).
-- Long strings of a record are packed: `~` and base85 of deflated digits of 7 bits, one per byte,
-  all lengths before all times. `decode_chunks` reads the plain and the packed form.
-- Numbers have no sign. Reading refuses one of more than 64 bits, and a packed string that expands
-  to more than `MOST_UNPACKED` bytes; `encode_chunks` checks only the sign.
+  since the run's start). `F4DCA`: 5 code points after 120 ms, then 2 after 0 ms.
+- A long string may be packed: `~` and base85 of deflated digits of 7 bits, one per byte, all
+  lengths before all times.
+
+Reading refuses a number of more than 64 bits, and a packed string that expands to more than
+`MOST_UNPACKED` bytes. `encode_chunks` checks neither.
 """
 
 from __future__ import annotations
@@ -17,12 +19,14 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _DIGIT_BITS = 5
 _BYTE_BITS = 7  # of a digit in the packed form
 # set in a digit, or byte, that is not the last one of its number
 _DIGIT_MORE, _BYTE_MORE = 1 << _DIGIT_BITS, 1 << _BYTE_BITS
+_BEFORE_LAST = bytes(range(_BYTE_MORE, 256))  # every byte that is not the last of its number
 PACKED = "~"  # begins a packed string; not a digit
 MOST_UNPACKED = 1 << 26  # bytes that a packed string may expand to
 _MOST_BITS = 64  # of a number
@@ -99,11 +103,14 @@ def _unpack_pairs(text: str) -> Iterator[tuple[int, int]]:
         raise ValueError(f"packed chunks cannot be unfolded: {fault}") from None
     if not decompressor.eof:
         raise ValueError("packed chunks are cut off or too large")
-    numbers = list(_read_numbers(data, _BYTE_BITS))
-    if len(numbers) % 2:
+    # no list of the numbers, which would be many times as large as the data
+    pairs, odd = divmod(len(data.translate(None, _BEFORE_LAST)), 2)
+    if odd:
         raise ValueError("chunks end in the middle of a pair")
-    half = len(numbers) // 2
-    return zip(numbers[:half], numbers[half:], strict=True)
+    ends = (end for end, byte in enumerate(data, 1) if byte < _BYTE_MORE)
+    half = next(islice(ends, pairs - 1, None)) if pairs else 0
+    halves = (memoryview(data)[:half], memoryview(data)[half:])
+    return zip(*(_read_numbers(part, _BYTE_BITS) for part in halves), strict=True)
 
 
 def _read_numbers(digits: Iterable[int], bits: int) -> Iterator[int]:

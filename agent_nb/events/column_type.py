@@ -1,6 +1,6 @@
-"""The type of a DataFrame column: where its value comes from, for each type of row.
+"""The columns of DataFrames: where their values come from, and which texts they can hold.
 
-Why: one table of columns serves frames of events, calls, turns and runs, and their documentation.
+One table of columns serves frames of events, calls, turns and runs, and their documentation.
 """
 
 from __future__ import annotations
@@ -42,5 +42,5 @@ class Column(msgspec.Struct, frozen=True):
 
 
 def replace_half_characters(text: str) -> str:
-    """Return a text without lone surrogates, which a record may hold and a column cannot."""
+    """Return a text with `?` for lone surrogates, which a record may hold and a column cannot."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -8,50 +8,53 @@
     run.to_frame([*EVENTS, Column("n", "int", {Respond: lambda e: len(e.content)})])
     for column in CALLS: print(column.name, column.doc)
 
-Why apart from `frame`: the command line prints tables from these lists without pandas.
+The lists stand apart from `frame`, so that the command line can print tables without pandas.
 
 Rules
-- A frame holds rows of one table. In a row whose type the column does not name, the value is
-  missing.
-- Counts of tokens mean the same for every provider (`usage`).
 - The short lists (EVENTS, CALLS, TURNS, RUNS) hold only what every library accepts: no timedeltas,
   no nested values, no local times.
 - A name has the same kind and unit in every list.
-- A bare name in a list belongs to the table of the list's Columns; without any, to events.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from ..errors import UsageError, did_you_mean, unknown_name
-from .column_type import Column, Table
+from .column_type import Column, Getter, Table
 from .event_columns import EVENT_COLUMNS, PLACE_COLUMNS
 from .rows import CallRow, RunRow, TurnRow
 
 __all__ = ["CALLS", "EVENTS", "PRESETS", "RUNS", "TURNS", "Column", "choose_columns"]
 
 
-def _table(table: Table, row: type, *columns: tuple[str, ...]) -> tuple[Column, ...]:
-    """Return the columns of a table from tuples (name, kind, doc[, attribute of the row])."""
+def _table(table: Table, row: type, *columns: tuple[Any, ...]) -> tuple[Column, ...]:
+    """Return the columns of a table from tuples (name, kind, doc[, getter of the row])."""
     return tuple(
-        # without a fourth item, the attribute has the name of the column
-        Column(name, kind, {row: (*attribute, name)[0]}, table, doc=doc)  # type: ignore[arg-type]
-        for name, kind, doc, *attribute in columns
+        # without a fourth item, the column has the name of an attribute
+        Column(name, kind, {row: (*getter, name)[0]}, table, doc=doc)
+        for name, kind, doc, *getter in columns
     )
 
 
+def _usage(field: str) -> Getter:
+    """Return a getter of one field of a row's usage, None while the usage is unknown."""
+    return lambda row: None if row.usage is None else getattr(row.usage, field)
+
+
 _ROW_PLACES = tuple((c.name, c.kind, c.doc) for c in PLACE_COLUMNS)
+_USAGE = (
+    ("tokens_in", "int", "Tokens of the requests, cached ones included.", _usage("input")),
+    ("tokens_out", "int", "Tokens that the model wrote.", _usage("output")),
+    ("cost", "float", "US dollars, where the price is known.", _usage("cost")),
+)
 _CALLS = _table(
     "calls",
     CallRow,
     ("turn", "count", "The model turn that made the call, from 1."),
     ("name", "category", "The tool."),
-    (
-        "status",
-        "category",
-        "How it ended: ok, error, denied, cancelled, timeout; missing while it runs.",
-    ),
+    ("status", "category", "How it ended: ok, error, denied, cancelled, timeout; missing while it runs."),
     ("arguments", "json", "The arguments, as approved, as JSON.", "args"),
     ("text", "text", "What the model read of the result."),
     ("seconds", "float", "Seconds from the first event of the run to the call."),
@@ -71,47 +74,36 @@ _CALLS = _table(
     ("content", "object", "The result, nested."),
     ("display", "object", "What was shown of the result: a mime bundle."),
     ("attachments", "object", "What the result shows: pictures in base64, charts and tables."),
-)
+)  # fmt: skip
 _TURNS = _table(
     "turns",
     TurnRow,
     ("turn", "count", "The model turn, from 1."),
     ("text", "text", "The answer."),
     ("seconds", "float", "Seconds from the first event of the run to the first of the turn."),
-    (
-        "duration_s",
-        "float",
-        "From the first event of the turn to its last, in seconds.",
-        "duration",
-    ),
-    ("ttft_s", "float", "Seconds to the first token.", "ttft"),
+    ("duration_s", "float", "From the first event of the turn to its last, in seconds.", "duration"),
+    ("ttft_s", "float", "Seconds to the first token.", _usage("ttft")),
     ("requests", "count", "Requests to the model, repeated ones included."),
     ("calls", "count", "Tool calls."),
     ("failed", "count", "Calls that did not end ok."),
-    ("tokens_in", "int", "Tokens of the requests, cached ones included."),
-    ("tokens_out", "int", "Tokens that the model wrote."),
-    ("cost", "float", "US dollars, where the price is known."),
+    *_USAGE,
     ("thought", "text", "The thoughts."),
     ("model", "category", "The model."),
     *_ROW_PLACES,
     ("ts", "time", "When it began, UTC."),
     ("duration", "duration", "From the first event of the turn to its last."),
-    ("ttft", "duration", "Time to the first token."),
-    ("tokens_cached", "int", "How many of tokens_in were read from a cache."),
-    ("tokens_cache_written", "int", "How many of tokens_in were written to a cache."),
-    ("tokens_reasoning", "int", "How many of tokens_out were thoughts."),
+    ("ttft", "duration", "Time to the first token.", _usage("ttft")),
+    ("tokens_cached", "int", "How many of tokens_in were read from a cache.", _usage("cached")),
+    ("tokens_cache_written", "int", "How many of tokens_in were written to a cache.", _usage("cache_written")),
+    ("tokens_reasoning", "int", "How many of tokens_out were thoughts.", _usage("reasoning")),
     ("estimated", "bool", "Whether the tokens are an estimate."),
-)
+)  # fmt: skip
 _RUNS = _table(
     "runs",
     RunRow,
     ("prompt", "text", "What the user asked."),
     ("answer", "text", "The answer."),
-    (
-        "status",
-        "category",
-        "How it ended: ok, error, interrupted, limit, awaiting; running without an end.",
-    ),
+    ("status", "category", "How it ended: ok, error, interrupted, limit, awaiting; running without an end."),
     ("model", "category", "The model."),
     ("ts", "time", "When it began, UTC."),
     ("duration_s", "float", "From the first event to the last, in seconds.", "duration"),
@@ -119,16 +111,14 @@ _RUNS = _table(
     ("calls", "count", "Tool calls."),
     ("failed", "count", "Calls that did not end ok."),
     ("errors", "count", "Errors in the log."),
-    ("tokens_in", "int", "Tokens of the requests, cached ones included."),
-    ("tokens_out", "int", "Tokens that the model wrote."),
-    ("cost", "float", "US dollars, where the price is known."),
+    *_USAGE,
     *_ROW_PLACES,
     ("duration", "duration", "From the first event to the last."),
     ("dialect", "category", "How the model wrote its turns."),
     ("events", "count", "Events in the log."),
     ("tools", "object", "The names of the tools, nested."),
     ("settings", "object", "The settings, nested."),
-)
+)  # fmt: skip
 
 
 def _short(columns: tuple[Column, ...]) -> tuple[Column, ...]:
@@ -153,7 +143,8 @@ PRESETS: dict[str, tuple[Column, ...]] = {
 def choose_columns(columns: Iterable[str | Column] | str | None) -> tuple[Column, ...]:
     """Return the columns for None (EVENTS), a preset's name, or a list of names and Columns.
 
-    Raises UsageError for an unknown name, and for columns of different tables in one list.
+    The names are of the table of the list's Columns; without any Column, of events. Raises
+    UsageError for an unknown name, and for columns of different tables in one list.
     """
     if columns is None:
         return EVENTS

@@ -1,7 +1,7 @@
-"""Complete a run of ours that broke off: answer its open calls, and end it as interrupted.
+"""Completes a run of ours that broke off: answers its open calls, and ends it as interrupted.
 
-Why: a process may die during a run. A record is valid only if each call has a result and each run
-an end. (`settler` does the same for runs of other formats.)
+A process may die during a run, and a record is valid only if each call has a result and each run an
+end. (`settler` does the same for runs of other formats.)
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Every column of the table of events, in the order in which a frame shows them.
 
-Why apart from `columns`: the rows of each table there (calls, turns, runs) have one type. Each type
-of event has attributes of its own, so a column needs a getter for each type.
+It stands apart from `columns`: the rows of each table there (calls, turns, runs) have one type.
+Each type of event has attributes of its own, so a column needs a getter for each type.
 
 Rules
 - A getter sees one event; `frame` computes the columns that need more (`derived`).
-- A getter ends in `or None` where an empty text or list counts as a missing value.
 - A length of time stands twice: as a float (`seconds`, `duration_s`, `ttft_s`), which every library
   accepts, and as a timedelta (`dt`, `duration`, `ttft`).
 """
@@ -88,13 +87,9 @@ PLACE_COLUMNS = (
 )
 EVENT_COLUMNS: tuple[Column, ...] = (
     _column("turn", "count", "The model turn, from 1; 0 before the first.", "turn"),
-    _derived_column(
-        "type", "category", "What kind of event it is: user, think, call, result, respond …"
-    ),
+    _derived_column("type", "category", "What kind of event it is: user, think, call, result, respond …"),
     _column("name", "category", "The tool, the span, the code of an error.", _NAME),
-    _column(
-        "text", "text", "What was said: prompt, thought, answer, arguments, result, message.", _TEXT
-    ),
+    _column("text", "text", "What was said: prompt, thought, answer, arguments, result, message.", _TEXT),
     _derived_column("seconds", "float", "Seconds since the first event of the run."),
     _column("status", "category", "How a call or the run ended; what was decided.", _STATUS),
     _column("duration_s", "float", "How long a call or a model turn took, in seconds.", _DURATION),
@@ -102,46 +97,26 @@ EVENT_COLUMNS: tuple[Column, ...] = (
     _usage("tokens_in", "int", "Tokens of the turn's requests, cached ones included.", "input"),
     _usage("tokens_out", "int", "Tokens that the model wrote in this turn.", "output"),
     _column("seq", "count", "The number of the event in its run, from 1.", "seq"),
-    _column(
-        "call_id", "text", "The id that a call shares with its progress and its result.", _CALL_ID
-    ),
-    _column(
-        "span", "category", "The span an event belongs to, such as the run of a sub-agent.", "span"
-    ),
+    _column("call_id", "text", "The id that a call shares with its progress and its result.", _CALL_ID),
+    _column("span", "category", "The span an event belongs to, such as the run of a sub-agent.", "span"),
     *PLACE_COLUMNS,
     _derived_column("ts", "time", "When it happened, UTC."),
     _derived_column("dt", "duration", "Time since the first event of the run."),
     _column("duration", "duration", "How long a call or a model turn took.", _DURATION),
     _usage("cost", "float", "US dollars of this turn, where the price is known.", "cost"),
-    _column(
-        "origin", "category", "Who it comes from: user, model, runtime, tool, imported.", "origin"
-    ),
-    _column(
-        "args", "object", "The arguments of a call, nested.", {e.Call: "args", e.Approval: "args"}
-    ),
+    _column("origin", "category", "Who it comes from: user, model, runtime, tool, imported.", "origin"),
+    _column("args", "object", "The arguments of a call, nested.", {e.Call: "args", e.Approval: "args"}),
     _column("payload", "object", "What else an event carries, nested.", _PAYLOAD),
     _column("parent", "category", "The span around the event's own.", "parent"),
     _column("path", "category", "The path of the event in the protocol it comes from.", "path"),
-    _column(
-        "block",
-        "text",
-        "The id of the block that the model wrote.",
-        dict.fromkeys(_BLOCKS, "block"),
-    ),
-    _column(
-        "batch", "text", "The calls that were made together.", {e.Call: "batch", e.Execute: "batch"}
-    ),
+    _column("block", "text", "The id of the block that the model wrote.", dict.fromkeys(_BLOCKS, "block")),
+    _column("batch", "text", "The calls that were made together.", {e.Call: "batch", e.Execute: "batch"}),
     _column("incomplete", "bool", "Whether it was cut off.", dict.fromkeys(_BLOCKS, "incomplete")),
     _usage("tokens_cached", "int", "How many of tokens_in were read from a cache.", "cached"),
-    _usage(
-        "tokens_cache_written",
-        "int",
-        "How many of tokens_in were written to a cache.",
-        "cache_written",
-    ),
+    _usage("tokens_cache_written", "int", "How many of tokens_in were written to a cache.", "cache_written"),
     _usage("tokens_reasoning", "int", "How many of tokens_out were thoughts.", "reasoning"),
     _usage("ttft", "duration", "Time to the first token of the turn.", "ttft"),
     _usage("ttft_s", "float", "Seconds to the first token of the turn.", "ttft"),
     _column("model", "category", "The model of the run.", {e.RunStart: "model"}),
     _column("extra", "object", "Fields of the event that have no column, nested.", "extra"),
-)
+)  # fmt: skip

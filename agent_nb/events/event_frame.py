@@ -1,13 +1,10 @@
 """The DataFrame of events: its display in a notebook, and how it is written to files.
 
-Why: pandas shows `NaN` in empty cells and wraps times; Parquet, Arrow and Excel refuse or misread
-nested values.
+pandas shows `NaN` in empty cells and wraps times; Parquet, Arrow and Excel refuse or misread nested
+values. Only display and writing differ from pandas; the values are the same.
 
-Rules
-- Only display and writing differ from pandas; the values are the same.
-- Files get nested values as JSON text, and the floats of an integer column as integers.
-- A text in a spreadsheet is never a formula, in names of rows and columns too: opening the file
-  must not run what a model or a tool wrote. CSV keeps texts as they are.
+Rule: in a spreadsheet, texts and the names of rows and columns are never formulas, because opening
+the file must not run what a model or a tool wrote. CSV has no such guard.
 """
 
 from __future__ import annotations
@@ -72,7 +69,7 @@ class EventFrame(pd.DataFrame):
         return EventFrame
 
     def portable(self) -> pd.DataFrame:
-        """Return a plain DataFrame with nested values as JSON text and nullable integers."""
+        """Return a plain DataFrame: nested values as JSON text, integers as nullable integers."""
         plain = pd.DataFrame({name: self[name] for name in self.columns})
         for name in plain.columns:
             if plain[name].dtype == object and not _holds_texts(name, plain[name]):
@@ -200,10 +197,8 @@ def _is_whole(name: Any, values: Any) -> bool:
 
 def _holds_texts(name: Any, values: Any) -> bool:
     """Return whether an object column holds texts, which are not written as JSON."""
-    return _KIND_OF.get(name) != "object" and pd.api.types.infer_dtype(values, skipna=True) in (
-        "string",
-        "empty",
-    )
+    infer = pd.api.types.infer_dtype
+    return _KIND_OF.get(name) != "object" and infer(values, skipna=True) in ("string", "empty")
 
 
 def _spreadsheet_text(value: Any) -> Any:

@@ -1,11 +1,9 @@
-"""Read and write events as JSON objects.
-
-Why apart from `types`: other versions and formats write fields and events that the types forbid.
+"""Reads and writes events as JSON objects, those of other versions and formats included.
 
 Rules
-- Reading a JSON object never fails on a field or type: unknown fields go to `extra`, an unknown or
-  malformed event becomes `Unknown`.
-- Unknown fields and events are written as they came, lone surrogates as question marks.
+- Reading accepts every JSON object. A field that the event type lacks goes to `extra`; an unknown
+  or malformed event becomes `Unknown`. Both are written as they came, but for lone surrogates,
+  which become question marks.
 - A number beyond a double (`1e999`), and an integer of more than `_MOST_DIGITS`, are read as null.
 """
 
@@ -29,7 +27,7 @@ def decode_event(data: bytes | str) -> Event:
     try:
         # the event types forbid unknown fields: an event that has some is read by `event_from`
         return _decoder.decode(data)
-    except (msgspec.DecodeError, UnicodeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return event_from(_parse(data))
 
 
@@ -76,7 +74,7 @@ def event_from(obj: Any) -> Event:
         raise msgspec.ValidationError(f"an event is a JSON object, not {type(obj).__name__}")
     cls = TYPES.get(obj["type"]) if isinstance(obj.get("type"), str) else None
     if cls is None:
-        return _unknown(obj)
+        return _make_unknown(obj)
     fields = cls.__struct_fields__
     known = {k: v for k, v in obj.items() if k in fields or k == "type"}
     unknown = {k: v for k, v in obj.items() if k not in known}
@@ -87,10 +85,10 @@ def event_from(obj: Any) -> Event:
     try:
         return msgspec.convert(known, cls)
     except (msgspec.ValidationError, UnicodeEncodeError):  # a lone surrogate cannot be encoded
-        return _unknown(obj)
+        return _make_unknown(obj)
 
 
-def _unknown(obj: dict[str, Any]) -> Unknown:
+def _make_unknown(obj: dict[str, Any]) -> Unknown:
     """Keep a foreign object whole, with its envelope if that is valid."""
     envelope = {k: obj[k] for k in ENVELOPE & obj.keys()}
     kind = str(obj.get("type", ""))

@@ -1,11 +1,8 @@
-"""The path of an event, and the globs that select by it (seed 004, hierarchical routing).
+"""The path of an event, and the globs that select events by it.
 
-Why one file: a log and a subscription to a server select by the same globs.
-
-Rules
-- The path is the run, then the event's path in a foreign stream, or its span: `run/span`.
-- `*` matches within one level, `**` any number of levels: `run/**` is the whole run, `**/a` every
-  path that ends in the level `a`.
+The path is the run, then the event's path in a foreign stream, or its span: `run/span`. In a glob,
+`*` matches within one level, `**` any number of levels: `run/**` is the whole run, `**/a` every
+path that ends in the level `a`.
 """
 
 from __future__ import annotations

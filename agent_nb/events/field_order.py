@@ -1,13 +1,8 @@
 """The fields of a typed answer in the order of its type.
 
-Why a list of names: canonical JSON and notebook files sort the keys of objects, so the schema loses
-its order.
-
-Rules
-- `run_start` has the names beside the schema. Without them, the order is the schema's, with
-  required fields first: `required` is a list, which no file sorts.
-- Fields that are not named come last, in their present order.
-- One list holds the names of all objects of the schema; a name has one place in it.
+Canonical JSON and notebook files sort the keys of objects, so a recorded schema loses its order.
+Therefore `run_start` has a list of the names beside the schema: one for all objects of the schema,
+so that a name has the same place in each.
 """
 
 from __future__ import annotations
@@ -24,7 +19,8 @@ _DEEPEST = 60  # levels of a schema or value that are read: a stranger's may nes
 def read_field_order(settings: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of the fields of a run's answer, in order, from the settings of `run_start`.
 
-    () if the answer has no type.
+    () if the answer has no type. Without a list of names the order is the schema's, but with
+    required fields first: `required` is a list, and so unsorted.
     """
     output = settings.get("output")
     if not isinstance(output, Mapping):

@@ -4,19 +4,20 @@
     to_frame(events, CALLS)     one row per tool call (also TURNS, RUNS); see `columns`
     to_frame(events, "all")     every column: also UTC datetimes, timedeltas, nested values
 
-Why apart from `row_groups`: there a column gets its values, here the type that pandas has for them.
+`row_groups` finds the values of a column; this file gives them the type that pandas has for them.
 
 Rules
 - A missing value is NaN, in times NaT, in nested values None, in a `bool` False, in a `count` 0. It
-  is never an empty text, nor NA, which some libraries refuse. So an `int` column holds floats.
+  is never NA, which some libraries refuse; so an `int` column holds floats.
 - An empty log has the same columns and types as a full one.
-- Nested values stay objects, except in a `json` column; `event_frame` decides how a file gets them.
-- No foreign value raises: impossible times are NaT, too large numbers NaN, or 0 in a `count`.
+- Numbers and times of foreign streams do not raise: impossible times are NaT, too large numbers
+  NaN, or 0 in a `count`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,7 @@ def _make_categories(codes: Array, values: Iterable[Any]) -> Values:
     names = ["" if v is None else replace_half_characters(str(v)) for v in values]
     categories = list(dict.fromkeys(n for n in names if n))
     index_of = {name: i for i, name in enumerate(categories)}
-    # the code -1 finds the last item, which is -1
+    # numpy takes the index -1 for the last item: the code -1 stays -1
     lookup = np.array([*(index_of.get(n, -1) for n in names), -1], np.int32)
     return pd.Categorical.from_codes(lookup[codes], categories=pd.Index(categories, dtype=TEXT))
 
@@ -97,11 +98,11 @@ def _make_text_column(groups: RowGroups, parts: Parts) -> Values:
 
 
 def _make_json_column(groups: RowGroups, parts: Parts) -> Values:
-    return _make_text_column(groups, [(at, list(map(as_json, values))) for at, values in parts])
+    return _make_text_column(groups, [(rows, list(map(as_json, values))) for rows, values in parts])
 
 
 def _make_object_column(groups: RowGroups, parts: Parts) -> Values:
-    return groups.fill(((at, np.fromiter(v, object, len(v))) for at, v in parts), None, object)
+    return groups.fill(parts, lambda values: np.fromiter(values, object, len(values)), None, object)
 
 
 def _make_count_column(groups: RowGroups, parts: Parts) -> Values:
@@ -121,7 +122,12 @@ def _make_int_column(groups: RowGroups, parts: Parts) -> Values:
     try:
         return _make_float_column(groups, parts)
     except OverflowError:  # foreign numbers beyond a float
-        return _make_float_column(groups, [(at, [_bound(n) for n in v]) for at, v in parts])
+        return groups.fill(
+            parts,
+            lambda values: np.array(list(map(_bound, values)), np.float64),
+            np.nan,
+            np.float64,
+        )
 
 
 def _bound(number: int | None) -> int | None:
@@ -130,20 +136,20 @@ def _bound(number: int | None) -> int | None:
 
 
 def _make_float_column(groups: RowGroups, parts: Parts) -> Values:
-    return groups.fill(((at, np.array(v, np.float64)) for at, v in parts), np.nan, np.float64)
+    return groups.fill(parts, partial(np.array, dtype=np.float64), np.nan, np.float64)
 
 
 def _make_bool_column(groups: RowGroups, parts: Parts) -> Values:
-    return groups.fill(((at, np.array(v, np.bool_)) for at, v in parts), False, np.bool_)
+    return groups.fill(parts, partial(np.array, dtype=np.bool_), False, np.bool_)
 
 
 def _make_time_column(groups: RowGroups, parts: Parts) -> Values:
-    array = groups.fill(((at, to_milliseconds(v, zero=False)) for at, v in parts), NAT, np.int64)
+    array = groups.fill(parts, partial(to_milliseconds, zero=False), NAT, np.int64)
     return _utc(array.view("M8[ms]"))
 
 
 def _make_duration_column(groups: RowGroups, parts: Parts) -> Values:
-    array = groups.fill(((at, to_milliseconds(v, zero=True)) for at, v in parts), NAT, np.int64)
+    array = groups.fill(parts, partial(to_milliseconds, zero=True), NAT, np.int64)
     values: Values = pd.array(array.view("m8[ms]"))
     return values
 

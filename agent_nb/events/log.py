@@ -1,20 +1,17 @@
 """The event log of one run: append-only, numbered and observable.
 
-Why: the live view, the journal, the hub, the record and the DataFrame read one log, so that they
-cannot differ.
+The live view, the journal, the hub, the record and the DataFrame read one log, so that they agree.
 
 Rules
-- Only `append` adds an event to a log; `of_events` makes a log of recorded ones. An appended event
-  that has a `seq` is kept unchanged, and must be the next in order.
 - Deltas go to subscribers and are not stored. Their lengths and times become `chunks` of the
-  complete event, from which `deltas()` regenerates their texts and times.
-- A subscriber that raises is detached, its exception is kept in `faults`, and the log goes on.
-- A late subscriber gets the earlier events first, each event once and in order.
+  complete event, from which `deltas()` makes them again.
+- A subscriber that raises is detached, its exception goes to `faults`, and the log goes on.
 - One thread appends; others may read and subscribe.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import uuid
@@ -34,11 +31,12 @@ if TYPE_CHECKING:
 
 Subscriber = Callable[[Event], None]
 _replace = msgspec.structs.replace
-# values of `Delta.of` for news that is not a piece of a block
-NEWS = ("result", "status", "approval", "picture", "map")
-CONVERSATION = ("user", "think", "call", "result", "respond")
+_NO_PIECES = ("result", "status", "approval", "picture", "map")  # `Delta.of` of other news
+_CONVERSATION = ("user", "think", "call", "result", "respond")
 # guards events and subscribers; one for all logs, because a log with a lock cannot be pickled
 _LOCK = threading.RLock()  # a finalizer that runs inside may use a log too
+if hasattr(os, "register_at_fork"):  # in a forked child nothing frees a held lock
+    os.register_at_fork(after_in_child=_LOCK._at_fork_reinit)  # type: ignore[attr-defined]
 
 
 def new_run_id() -> str:
@@ -58,13 +56,13 @@ class EventLog(Sequence[Event]):
         # open block -> the length of each of its pieces and the ms before it, alternating
         self._open_pieces: dict[str, array[int]] = {}
         self._last_ms: dict[str, int] = {}  # open block -> the time of its last piece, epoch ms
-        self._subscribers: list[Subscriber] = []
+        self._subscribers: dict[object, Subscriber] = {}  # each subscription has its own key
 
     def append(self, event: Event) -> Event:
         """Stamp and store `event`, notify the subscribers, and return the stamped event.
 
-        Raises ValueError, but not for a delta, if `event.seq` is set and not the next number, or if
-        the run has ended.
+        An event that has a `seq` stays unchanged; a delta is not stored. Raises ValueError, but not
+        for a delta, if `event.seq` is set and not the next number, or if the run has ended.
         """
         if type(event) is Delta:
             stamped: Event = self._stamp_delta(event)
@@ -74,8 +72,8 @@ class EventLog(Sequence[Event]):
             with _LOCK:
                 self._events.append(stamped)
                 subscribers = self._subscribers
-        for subscriber in subscribers:
-            self._notify(subscriber, stamped)
+        for key, subscriber in subscribers.items():
+            self._notify(key, subscriber, stamped)
         return stamped
 
     def now(self) -> float:
@@ -84,14 +82,14 @@ class EventLog(Sequence[Event]):
         return self._ts
 
     def _stamp_delta(self, event: Delta) -> Delta:
-        """Return a delta with the log's run and time; note its length and time for `chunks`."""
+        """Return a delta with the log's run and time; keep its length and time for `chunks`."""
         ts = self.now()
-        if event.of not in NEWS:
-            self._note_piece(event, round(ts * 1000))
+        if event.of not in _NO_PIECES:
+            self._add_piece(event, round(ts * 1000))
         return _replace(event, seq=0, ts=ts, run=self.run)
 
-    def _note_piece(self, event: Delta, ms: int) -> None:
-        """Note a piece's length and the milliseconds since the piece before, or the run's start."""
+    def _add_piece(self, event: Delta, ms: int) -> None:
+        """Keep a piece's length and the milliseconds since the piece before, or the run's start."""
         pieces = self._open_pieces.get(event.block)
         if pieces is None:
             pieces = self._open_pieces[event.block] = array("q")
@@ -109,43 +107,51 @@ class EventLog(Sequence[Event]):
                 raise ValueError(f"event {event.seq} is out of order: {seq} is next")
             self._ts = max(self._ts, event.ts)
             return event
-        ts, block = self.now(), getattr(event, "block", "")
+        chunks = self._close_block(event)
+        fields = {"chunks": chunks} if chunks else {}
+        return _replace(event, seq=seq, ts=self.now(), run=self.run, **fields)
+
+    def _close_block(self, event: Event) -> str:
+        """Return the `chunks` of a block from its pieces; "" if none came or they do not fit."""
+        block = getattr(event, "block", "")
         pieces = self._open_pieces.pop(block, None) if block else None
-        if pieces:
-            del self._last_ms[block]
-            # with another length, the block is not what was streamed: `chunks` would not fit
-            if sum(pieces[::2]) == len(block_text(event)):
-                chunks = encode_chunks(zip(pieces[::2], pieces[1::2], strict=True))
-                return _replace(event, seq=seq, ts=ts, run=self.run, chunks=chunks)
-        return _replace(event, seq=seq, ts=ts, run=self.run)
+        if not pieces:
+            return ""
+        del self._last_ms[block]
+        # with another length, the block is not what was streamed
+        fits = sum(pieces[::2]) == len(block_text(event))
+        return encode_chunks(zip(pieces[::2], pieces[1::2], strict=True)) if fits else ""
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Call `subscriber` with every stored and every new event; return its detacher."""
-        count = 0  # events passed to it
+        """Call `subscriber` with every event, the stored ones first, each once and in order.
+
+        Return the function that detaches it.
+        """
+        key, count = object(), 0  # `count`: events passed to it
         while True:
             with _LOCK:
                 later = self._events[count:]
                 if not later:
-                    self._subscribers = [*self._subscribers, subscriber]
+                    self._subscribers = {**self._subscribers, key: subscriber}
                     break
             count += len(later)
-            if not all(self._notify(subscriber, event) for event in later):
+            if not all(self._notify(key, subscriber, event) for event in later):
                 break  # it has raised
-        return lambda: self._detach(subscriber)
+        return lambda: self._detach(key)
 
-    def _notify(self, subscriber: Subscriber, event: Event) -> bool:
+    def _notify(self, key: object, subscriber: Subscriber, event: Event) -> bool:
         """Pass an event to a subscriber; return False if it raises, and detach it."""
         try:
             subscriber(event)
         except Exception as fault:
-            self._detach(subscriber)
+            self._detach(key)
             self.faults.append((subscriber, fault))
             return False
         return True
 
-    def _detach(self, subscriber: Subscriber) -> None:
+    def _detach(self, key: object) -> None:
         with _LOCK:
-            self._subscribers = [s for s in self._subscribers if s is not subscriber]
+            self._subscribers = {k: s for k, s in self._subscribers.items() if k is not key}
 
     @property
     def ended(self) -> bool:
@@ -181,8 +187,8 @@ class EventLog(Sequence[Event]):
         return [e for e in self._events if match_path(pattern, e)]
 
     def conversation(self) -> list[Event]:
-        """Return the events of the five kinds that seed 000 persists (§ Persistence)."""
-        return self.of(*CONVERSATION)
+        """Return the events of a conversation: prompts, thoughts, calls, results and answers."""
+        return self.of(*_CONVERSATION)
 
     def deltas(self) -> Iterator[Delta]:
         """Yield the deltas of the stored blocks with their texts and times, block after block."""
@@ -207,6 +213,7 @@ class EventLog(Sequence[Event]):
             event if event.seq == seq else _replace(event, seq=seq)
             for seq, event in enumerate(all_events, 1)
         ]
+        log._ts = max((event.ts for event in all_events), default=0.0)
         return log
 
     @classmethod
@@ -215,13 +222,12 @@ class EventLog(Sequence[Event]):
 
         Raises ValueError with the number of a line that is not a JSON object.
         """
-        data = text.encode() if isinstance(text, str) else text
+        data = text.encode(errors="surrogatepass") if isinstance(text, str) else text
         events = []
         for number, line in enumerate(data.split(b"\n"), 1):
-            if not line.strip():
-                continue
             try:
-                events.append(decode_event(line))
+                if line.strip():
+                    events.append(decode_event(line))
             except ValueError as fault:
                 raise ValueError(f"line {number} is not a JSON object: {fault}") from fault
         return cls.of_events(e for e in events if e.type != "delta")

@@ -1,7 +1,4 @@
-"""Whether a run is a map: a prompt for each row of a table.
-
-Why: a notebook keeps maps out of its conversations.
-"""
+"""Whether a run is a map, a prompt for each row of a table: conversations leave maps out."""
 
 from __future__ import annotations
 

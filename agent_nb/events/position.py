@@ -1,12 +1,10 @@
 """Positions in a run's stream of events: the ids from which a reader that reconnects resumes.
 
-Why: a reader that lost its connection names the last id it received, and misses nothing.
-
 Rules
-- The id of a stored event (any but a delta) is its `seq`. The n-th delta after it has the id
-  `seq.epoch.n`. Each start of a server has its own epoch, so that no id is used twice.
-- Of several frames for one event, each but the last has the event's id and `.part`: the number of
-  its frames that are still to come.
+- The id of a stored event (any but a delta) is its `seq`: `12`. The n-th delta after it has the id
+  `seq.epoch.n`: `12.1.3`. Each start of a server has its own epoch, so that no id is used twice.
+- If an event is sent in several frames, each but the last has the event's id and `.part`: how many
+  of its frames are still to come.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """The rows of a DataFrame by type, and the values that its columns read from them.
 
-Why: rows are grouped by type once, and each column then reads one attribute of all rows of a type.
-This is several times faster than a dictionary per event.
+Rows are grouped by type once, and each column then reads one attribute of all rows of a type. This
+is several times faster than a dictionary per event.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from operator import attrgetter
 from typing import Any
@@ -67,11 +67,13 @@ class RowGroups:
                 self._groups[each_type] = (order[start:end], by_type[start:end].tolist())
         return self._groups[row_type]
 
-    def fill(self, parts: Iterable[tuple[Positions, Array]], empty: Any, dtype: Any) -> Array:
-        """Return an array with the values of the parts, and `empty` at all other positions."""
+    def fill(
+        self, parts: Parts, convert: Callable[[list[Any]], Array], empty: Any, dtype: Any
+    ) -> Array:
+        """Return an array with the converted values of the parts, `empty` at other positions."""
         array = np.full(len(self.rows), empty, dtype)
         for positions, values in parts:
-            array[positions] = values
+            array[positions] = convert(values)
         return array
 
     @cached_property

@@ -1,12 +1,8 @@
-"""The rows of the tables of calls, turns and runs, each made of several events.
+"""The rows of the tables of calls, turns and runs; each is made of several events.
 
-Why: a table of calls needs facts of several events, and a column reads one object only.
-
-Rules
-- The columns (`columns`) read the attributes of a row.
-- The events of a run come in their order; runs may interleave.
-- A partial log yields partial rows, and raises nothing.
-- Rows distinguish events by the text `type`: comparing it is quicker than checks of the class.
+Columns read the attributes of a row (see `columns`). The events of several runs may be mixed, but
+those of one run come in their order. A log that is cut off yields the rows that it has, with what
+is known of them.
 """
 
 from __future__ import annotations
@@ -54,7 +50,7 @@ class _Models:
 
 
 class _SubAgents:
-    """Tells the events of sub-agents from those of their runs, by the spans of their starts."""
+    """Assigns the events of sub-agents, by their spans, to the turns that began these."""
 
     def __init__(self) -> None:
         self._turns: dict[tuple[str, str], int] = {}  # run and span -> the turn that began it
@@ -112,11 +108,11 @@ class CallRow:
 
 
 class TurnRow:
-    """One model turn, with times in seconds; counts of tokens are None while unknown.
+    """One model turn, with times in seconds; `usage` is None while unknown.
 
     `seconds` counts from `began`, the time of the run's first event. `failed` counts the calls that
-    did not end ok. `estimated`: whether the tokens are an estimate. The events of a sub-agent, but
-    for its text, count in the turn of their own number.
+    did not end ok. `estimated`: whether the tokens are an estimate. The events of a sub-agent count
+    in the turn that called it, except its text.
     """
 
     def __init__(
@@ -126,21 +122,20 @@ class TurnRow:
         self.cell, self.notebook = source
         self.seconds, self.model = count_seconds(began, event.ts), model
         self.requests = self.calls = self.failed = 0
-        self.thought = ""
+        self._thoughts: list[str] = []
         self.reply = Answer()
-        self.tokens_in: int | None = None
-        self.tokens_out: int | None = None
-        self.tokens_cached: int | None = None
-        self.tokens_cache_written: int | None = None
-        self.tokens_reasoning: int | None = None
-        self.ttft: float | None = None
-        self.cost: float | None = None
+        self.usage: e.Counts | None = None  # of all its requests
         self.estimated = False
 
     @property
     def text(self) -> str:
         """The answer of the turn, with its white space."""
         return self.reply.text
+
+    @property
+    def thought(self) -> str:
+        """The thoughts of the turn."""
+        return "".join(self._thoughts)
 
     def add(self, event: Any) -> None:
         """Add an event of the turn."""
@@ -150,24 +145,14 @@ class TurnRow:
             case "node" if event.name == "llm" and event.phase == "enter":
                 self.requests += 1
             case "think":
-                self.thought += event.content
+                self._thoughts.append(event.content)
             case "call":
                 self.calls += 1
             case "result":
                 self.failed += event.status != "ok"
             case "metric":
-                self._add_usage(event.step)
+                self.usage = event.step if self.usage is None else self.usage + event.step
                 self.estimated = self.estimated or event.estimated
-
-    def _add_usage(self, step: e.Counts) -> None:
-        """Add the usage of one request; `ttft` stays the first request's."""
-        self.tokens_in = (self.tokens_in or 0) + step.input
-        self.tokens_out = (self.tokens_out or 0) + step.output
-        self.tokens_cached = (self.tokens_cached or 0) + step.cached
-        self.tokens_cache_written = (self.tokens_cache_written or 0) + step.cache_written
-        self.tokens_reasoning = (self.tokens_reasoning or 0) + step.reasoning
-        self.ttft = step.ttft if self.ttft is None else self.ttft
-        self.cost = self.cost if step.cost is None else (self.cost or 0.0) + step.cost
 
 
 class RunRow:
@@ -181,9 +166,7 @@ class RunRow:
         self.cell, self.notebook = source
         self.status, self.model, self.dialect, self.prompt = "running", "", "", ""
         self.turns = self.calls = self.failed = self.errors = self.events = 0
-        self.tokens_in: int | None = None
-        self.tokens_out: int | None = None
-        self.cost: float | None = None
+        self.usage: e.Counts | None = None
         self.tools: list[str] = []
         self.settings: dict[str, Any] | None = None
         self.reply = Answer()
@@ -213,8 +196,7 @@ class RunRow:
             case "error":
                 self.errors += 1
             case "metric" if not event.span:  # `total` is the total of the run so far
-                self.tokens_in, self.tokens_out = event.total.input, event.total.output
-                self.cost = event.total.cost
+                self.usage = event.total
             case "end" if not event.span:
                 self.status = event.status
 

@@ -1,16 +1,15 @@
-"""Number the events of foreign streams, and complete the runs that broke off there.
+"""Numbers the events of foreign streams, and completes the runs that broke off there.
 
-Why: a foreign stream may stop anywhere, and a record is valid only if each call has a result and
-each run an end.
+A foreign stream may stop anywhere, and a record is valid only if each call has a result and each
+run an end.
 
 Rules
-- `seq` counts from 1 in each run; an event that has a number keeps it. Deltas have none.
-- A run ends as its last events suggest. An error or interrupt counts first, then a question without
-  an answer (`awaiting`).
-- Without such a reason the run is interrupted. It is `ok` only if its format may lack an end
-  marker, its answer is complete, no call or node is open, and its events have no `seq`. Events with
-  a `seq` come from a log of ours: if that log lacks an `end`, the run was interrupted.
-- A `Settler` marks what it adds as derived; exporting to the same format leaves it out.
+- The last events of a run decide how it ended. An error or interrupt counts first, then a question
+  without an answer (`awaiting`).
+- Without these, a run is `ok` only if its format may lack an end marker, its answer is complete, no
+  call or node is open, and its events have no `seq`; otherwise it is interrupted. Events with a
+  `seq` come from a log of ours, which has an `end` unless the run was interrupted.
+- What a `Settler` adds is marked as derived, so that exporting to the same format leaves it out.
 """
 
 from __future__ import annotations
@@ -33,7 +32,10 @@ class Numberer:
         self._counts: dict[str, int] = {}
 
     def feed(self, event: Event) -> Event:
-        """Return the event with its `seq`."""
+        """Return the event with its `seq`, from 1 in each run; a number that it has stays.
+
+        Deltas get none.
+        """
         if type(event) is e.Delta:
             return event
         seq = self._counts.get(event.run, 0) + 1
@@ -132,6 +134,7 @@ class _Run:
         self.stopped: e.EndStatus | None = None  # the end that the newest events suggest
         self.calls: dict[str, e.Call] = {}
         self.questions: dict[str, str] = {}  # call ids that wait for approval, and their spans
+        self._asking: dict[str, set[str]] = {}  # span -> the calls in it that waited
         self._nodes: set[str] = set()  # spans of the open nodes
         self._numbered = False  # its events have a `seq`: it is a log of ours
 
@@ -168,10 +171,13 @@ class _Run:
         """Note a question, or what answers it: the call goes on, or the model speaks again."""
         if isinstance(event, e.Approval) and event.stage == "requested":
             self.questions[event.call_id] = event.span
+            self._asking.setdefault(event.span, set()).add(event.call_id)
         elif isinstance(event, e.Approval | e.Started | e.Progress):
             self.questions.pop(event.call_id, None)
         elif isinstance(event, e.Think | e.Respond):
-            self.questions = {c: span for c, span in self.questions.items() if span != event.span}
+            for call_id in self._asking.pop(event.span, ()):
+                if self.questions.get(call_id) == event.span:  # not answered, nor asked elsewhere
+                    del self.questions[call_id]
 
 
 def _end_status(event: Event) -> e.EndStatus | None:

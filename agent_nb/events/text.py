@@ -1,17 +1,16 @@
 """Which text blocks form one text, and which text is the answer.
 
-Why: cards, exports, frames, codecs, sub-agents and the next request must find the same texts.
+Cards, exports, frames, codecs, sub-agents and the next request must find the same texts.
 
 Rules
-- The text blocks of a turn form one text, joined as they are. A thought does not separate them.
-- Texts are separated by the events of `separates_texts`, by another message of a foreign protocol,
-  and by its mark that a text is complete.
+- The text blocks of a turn form one text, joined as they are, and a thought does not separate them.
+  The next block begins another text after an event of `separates_texts`, with another message of a
+  foreign protocol, and after the protocol's mark that the text is complete.
 - A typed answer is a separate text, and the answer of its turn.
-- A foreign protocol's whole reply replaces the text that it repeats. A reply that holds only the
-  rest of a text continues that text.
-- The answer is the reply in the run's end if it has one, else the text of the last turn that
-  answered, with a blank line between its texts.
-- Text of sub-agents is not part of the answer.
+- A whole reply of a foreign protocol replaces the text that it repeats; one that holds only the
+  rest of a text continues it.
+- The answer is the reply in the run's end if it has one, else the texts of the last turn that
+  answered, with blank lines between them. Text of sub-agents is not part of it.
 """
 
 from __future__ import annotations

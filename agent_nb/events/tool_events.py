@@ -1,14 +1,16 @@
-"""ToolEvents (a tool's progress or result as JSON, seed 003) as our events; how progress is read.
+"""ToolEvents, a tool's progress or result as JSON, as our events; how progress is read.
 
-Why: a native tool, a stream of another system and the view read the same text and the same progress
-bar from the same data.
+    {"type": "progress", "toolName": "fit", "data": {"percent": 65, "message": "fold 3"}}
+
+A native tool, a stream of another system and the view read the same text and the same progress bar
+from the same data.
 
 Rules
-- A string is output, and so is the `content` of a chunk of stdout or stderr, marked by its
-  `subtype` (seed 003 § 5 A, B) or its `stream`.
-- `percent` is a progress bar (seed 003 § 5 C), and so is `done` of a `total`.
-- In a Progress, text, `percent` or a lone message replaces the data. All other data stays
-  unchanged, and the view decides how to show it.
+- A string is output, and so is the `content` of a chunk that `subtype` or `stream` names as stdout
+  or stderr (`CHUNKS`, `STREAMS`).
+- `percent` is a progress bar, and so is `done` of a `total`.
+- In a Progress, text, `percent` or a lone message replaces the data. Other data stays as it is; the
+  view decides how to show it.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ class Meaning(msgspec.Struct, frozen=True):
 
 
 def adapt_tool_event(event: Mapping[str, Any], *, call_id: str = "") -> Progress | Result:
-    """Return the event of a ToolEvent (seed 003 § 3.2, § 4, § 9) of the call `call_id`.
+    """Return the event of a ToolEvent of the call `call_id`.
 
     `{"type": "progress", "toolName", "data"}` becomes a Progress, `{"type": "result", "toolName",
     "output", "isError"?}` a Result. Raises UsageError for anything else.
@@ -60,7 +62,7 @@ def is_tool_event(value: Any) -> TypeGuard[Mapping[str, Any]]:
 
 
 def progress_fields(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a Progress from a progress event of seed 003.
+    """Return the fields of a Progress from a ToolEvent of the type `progress`.
 
     A message alone replaces only data that has no other field.
     """
@@ -75,7 +77,7 @@ def progress_fields(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def result_fields(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return status and content of a Result from a result event of seed 003.
+    """Return status and content of a Result from a ToolEvent of the type `result`.
 
     Also reads a `tool_error` with its `error`, which the codec `agent_event` knows.
     """
@@ -109,7 +111,7 @@ class _Reading(msgspec.Struct, frozen=True):
     fields: frozenset[str] = frozenset()
 
 
-def _chunk(data: Mapping[str, Any]) -> _Reading | None:
+def _read_chunk(data: Mapping[str, Any]) -> _Reading | None:
     content = data.get("content")
     is_chunk = data.get("subtype") in CHUNKS or data.get("stream") in STREAMS
     if not is_chunk or not isinstance(content, str):
@@ -117,7 +119,7 @@ def _chunk(data: Mapping[str, Any]) -> _Reading | None:
     return _Reading(content, fields=frozenset({"subtype", "stream", "content"}))
 
 
-def _percent(data: Mapping[str, Any]) -> _Reading | None:
+def _read_percent(data: Mapping[str, Any]) -> _Reading | None:
     percent = data.get("percent")
     if not _is_usable(percent) or not 0 <= percent <= 100:
         return None
@@ -126,7 +128,7 @@ def _percent(data: Mapping[str, Any]) -> _Reading | None:
     return _Reading(fraction=fraction, fields=frozenset({"subtype", "percent"}))
 
 
-def _counted(data: Mapping[str, Any]) -> _Reading | None:
+def _read_count(data: Mapping[str, Any]) -> _Reading | None:
     done, total = data.get("done"), data.get("total")
     if not _is_usable(done) or not _is_usable(total) or total <= 0:
         return None
@@ -135,7 +137,11 @@ def _counted(data: Mapping[str, Any]) -> _Reading | None:
 
 
 # tried in this order: the first reading that is not None counts
-_SHAPES: tuple[Callable[[Mapping[str, Any]], _Reading | None], ...] = (_chunk, _percent, _counted)
+_SHAPES: tuple[Callable[[Mapping[str, Any]], _Reading | None], ...] = (
+    _read_chunk,
+    _read_percent,
+    _read_count,
+)
 
 
 def _is_usable(value: Any) -> TypeGuard[float]:

@@ -3,14 +3,11 @@
 One tagged union (tag `type`), read and written by msgspec. The ten names of the cogency taxonomy
 (user, think, call, execute, result, respond, end, metric, error, interrupt) keep their meaning.
 
-Why frozen: the log, the view, the record and other threads share each event.
-
 Rules
-- A logged event never changes; a later fact is a new event.
+- An event never changes, since the log, the view, the record and other threads share it; a later
+  fact is a new event.
 - `seq` counts from 1 in a log, without gaps. It is 0 on deltas, which are never stored.
-- `ts` is epoch seconds in whole milliseconds, and never decreases within a run.
-- Unknown fields are kept in `extra` and written back at the top level.
-- An unknown type becomes `Unknown`.
+- `ts` is epoch seconds in whole milliseconds, and never decreases in a log of ours.
 - Results come from the tool runner, the record or a codec, never from model text.
 - This file imports nothing of ours.
 """

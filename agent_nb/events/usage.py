@@ -1,13 +1,8 @@
-"""Token counts with one meaning for every provider and protocol.
+"""Token counts with one meaning for every provider and protocol. Imports nothing of ours.
 
-Why: some providers count tokens read from a cache among the input tokens, others beside them;
-likewise thoughts and the output.
-
-Rules
-- `input` (`tokens_in` in frames) is every token of the request. `cached` and `cache_written` are
-  how many of them were read from a cache or written to it.
-- `output` is every token of the answer; `reasoning` is how many of them were thoughts.
-- This file imports nothing of ours.
+Some providers count tokens read from a cache among the input tokens, others beside them; likewise
+thoughts and the output. Here `input` (`tokens_in` in frames) is every token of the request, some of
+them `cached` or `cache_written`; `output` is every token of the answer, some of them `reasoning`.
 """
 
 from __future__ import annotations
@@ -23,14 +18,16 @@ def whole_input(counted: int, cached: int, *, output: int = 0, total: int = 0) -
     return counted + cached if excluded else counted
 
 
-def whole_output(counted: int, reasoning: int, *, whole: int, total: int = 0) -> tuple[int, int]:
+def whole_output(
+    counted: int, reasoning: int, *, input_tokens: int, total: int = 0
+) -> tuple[int, int]:
     """Return (output, reasoning) tokens of a usage object whose output may exclude thoughts.
 
     xAI and Gemini exclude them, and Gemini does not always report them. `counted`: the output as
-    reported. `whole`: the whole input. The rest of `total` (0: unknown) is excluded thoughts, if
+    reported. `input_tokens`: all of them. The rest of `total` (0: unknown) is excluded thoughts, if
     `reasoning` equals it or is 0 (not reported).
     """
-    excluded = total - whole - counted
+    excluded = total - input_tokens - counted
     if excluded > 0 and reasoning in (0, excluded):
         return counted + excluded, excluded
     return counted, reasoning

@@ -1,9 +1,8 @@
 """Follow runs of other systems (`watch`) and of other processes (`attach`).
 
-Why: the cards, records and frames of this package serve any run whose events can be read.
-
-Read `followed` first: it is the base of both. `attached_run` follows a run of this package in
-another process, whose events `follow` orders. `watched_run` follows runs of another system, which
+The cards, records and frames of this package serve any run whose events can be read. Read
+`followed` first: it is the base of both. `attached_run` follows a run of this package in another
+process, whose events `follow` orders. `watched_run` follows runs of another system, which
 `importer` turns into logs. `server_notes` lists the user's running servers with their tokens.
 
 Order of imports, lowest level first: follow, followed, importer, server_notes

@@ -1,23 +1,21 @@
-"""Follow a remote run: log each event exactly once, stop the run, answer its questions.
+"""Follows a remote run: logs each event once, and can stop the run and answer its questions.
 
     run = await agent_nb.attach("http://127.0.0.1:8123")   # in a cell: shows its cards
     async for event in agent_nb.attach(url, token): …
 
-Why: people watch a run of another process or machine from their notebook, over a network that may
-break at any time.
+People watch a run of another process or machine from their notebook, over a network that may break
+at any time. `remote_run` reads the events over as many connections as that takes.
 
 Rules
-- `remote_run` connects; `follow` orders the events and drops repeats.
 - Remote text is only shown and stored, never executed.
 - Detaching does not affect the remote run and leaves the log open; following again resumes.
-- A server that refuses to stop the run or to take an answer, or does not reply, is a UsageError. If
-  no reply came, the request may have had its effect: the error advises to look at the run first.
+- If a request to stop the run or to answer gets no reply, it may have had its effect: the error
+  advises to look at the run first.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, suppress
@@ -31,6 +29,7 @@ from ..agent import Run, Screen
 from ..errors import AgentError, UsageError
 from ..events import Event, EventLog
 from ..models import is_loopback
+from ..wire import as_dict, as_list, lenient_loads
 from .connect import (
     Backoff,
     Target,
@@ -39,9 +38,12 @@ from .connect import (
     find_newest_run,
     parse_target,
     send_request,
+    show_address,
 )
 from .followed import FollowedRuns
 from .remote_run import RemoteRun
+
+_LEAVING = 1.0  # seconds in which an iteration that was left closes its connection
 
 
 class Attached(FollowedRuns):
@@ -70,6 +72,7 @@ class Attached(FollowedRuns):
         self._remote = RemoteRun(backoff or Backoff(), on_state)
         self._answers: set[asyncio.Task[None]] = set()  # under way; asyncio's references are weak
         self._on_state = on_state
+        self._has_id = bool(where.run)  # `log.run` is the remote run's id
         self._busy = False  # an iteration is going on
         self._opened = False  # the callback has received the log
 
@@ -88,6 +91,11 @@ class Attached(FollowedRuns):
         """The origin of the run for people, without the port of a server on this machine."""
         is_local = is_loopback(urlsplit(self.where.server).hostname or "")
         return f"attached to {'this machine' if is_local else self.where.host_and_port}"
+
+    @property
+    def address(self) -> str:
+        """The address of the run for people, without user and password."""
+        return show_address(self.where.locate(self.log.run))
 
     @property
     def logs(self) -> list[EventLog]:
@@ -147,6 +155,9 @@ class Attached(FollowedRuns):
             for event in self.log:
                 yield event
             return
+        with anyio.move_on_after(_LEAVING):
+            while self._busy:
+                await anyio.sleep(0.01)
         if self._busy:
             raise UsageError("This run is being followed already. Read its `log`, or attach again.")
         self._busy = True
@@ -161,15 +172,20 @@ class Attached(FollowedRuns):
     async def _events(self) -> AsyncGenerator[Event, None]:
         """Connect and yield each event after logging it; report the log before the first."""
         async with connect(self.where) as client:
-            if not self.where.run and not len(self.log):
-                self.log.run = await find_newest_run(client, self.where.server)
-            url = self.where.locate(self.log.run, "/events")
+            url = await self._locate(client, "/events")
             async with aclosing(self._remote.events(client, url)) as events:
                 async for event in events:
                     if not len(self.log) and not self._opened:
                         self._opened = True
                         self._on_run(self.log)
                     yield self.log.append(event)
+
+    async def _locate(self, client: httpx.AsyncClient, path: str) -> str:
+        """Return the address of the run; without an id, the newest run becomes the followed one."""
+        if not self._has_id:
+            self.log.run = await find_newest_run(client, self.where.server)
+            self._has_id = True
+        return self.where.locate(self.log.run, path)
 
     async def cancel(self) -> None:
         """Ask the server to stop the run. Raises UsageError when it refuses."""
@@ -211,21 +227,19 @@ class Attached(FollowedRuns):
 
     async def _may_cancel(self) -> bool:
         """Return whether the remote run goes on and can be stopped; False if no answer in 2 s."""
-        with anyio.move_on_after(2), suppress(httpx.HTTPError, OSError, ValueError, AttributeError):
+        with anyio.move_on_after(2), suppress(httpx.HTTPError, OSError, ValueError, UsageError):
             async with connect(self.where) as client:
                 _, answer = await send_request(client, "GET", self.where.locate(self.log.run))
-            info = json.loads(answer)
-            return info.get("status") == "running" and "cancel" in info.get("controls", ())
+            info = as_dict(lenient_loads(answer))
+            return info.get("status") == "running" and "cancel" in as_list(info.get("controls"))
         return False
 
     async def _post(self, what: str, body: dict[str, Any]) -> None:
-        """Send a request about the followed run, or the newest one. Raises UsageError."""
-        server = self.where.server
+        """Send a request about the run. Raises UsageError."""
+        server = show_address(self.where.server)
         async with connect(self.where) as client:
             try:
-                has_id = self.where.run or len(self.log)
-                run = self.log.run if has_id else await find_newest_run(client, server)
-                url = self.where.locate(run, f"/{what}")
+                url = await self._locate(client, f"/{what}")
                 status, answer = await send_request(client, "POST", url, body)
             except (httpx.HTTPError, OSError) as fault:
                 raise UsageError(

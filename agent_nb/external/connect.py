@@ -1,25 +1,16 @@
-"""Connect to a run on the network: addresses, tokens, waiting times, refusals.
-
-Why: `attach` and `watch` treat servers alike: the same patience, and a token that reaches no
-stranger.
+"""Connections to a run on the network: addresses, tokens, waiting times, refusals.
 
 Rules
-- A refusal that no retry can change (wrong token, unknown format or compression) is a UsageError at
-  once.
-- At most `LARGEST_ANSWER` bytes are read of a response that is not a stream.
-- A response must begin within a time limit (`open_response`), and a short one must be complete
-  within `REPLY_TIMEOUT` seconds: a server may accept a request and never answer.
 - A loopback address is never reached through a proxy, and redirects are not followed, so that a
   token reaches no other host.
 - Each request has its own connection: on a shared one, httpx would read excess bytes of a response
   as the beginning of the next.
-- `parse_target` (for `attach`) gives a loopback address without a token the token of the user's own
-  server there (`tokens`); no other address gets one.
+- A server may accept a request and never answer: a response must begin within a time limit
+  (`open_response`), and a short one must be complete within `REPLY_TIMEOUT` seconds.
 """
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager, suppress
@@ -33,7 +24,7 @@ import msgspec
 from ..errors import UsageError, WireError
 from ..host import read_launch
 from ..models import hide_secret, is_loopback
-from ..wire import decompress_body
+from ..wire import decompress_body, lenient_loads
 from . import server_notes
 
 LARGEST_ANSWER = 1 << 20  # bytes
@@ -100,6 +91,9 @@ class Target(msgspec.Struct, frozen=True):
     run: str = ""
     token: str = ""
 
+    def __repr__(self) -> str:  # without the token
+        return f"Target({show_address(self.server)!r}, {self.run!r})"
+
     def locate(self, run: str, path: str = "") -> str:
         """Return the address of a run, or of a `path` below it, such as `/events`."""
         return f"{self.server}/runs/{quote(run, safe='')}{path}"
@@ -115,26 +109,41 @@ def split_address(url: str) -> SplitResult | None:
     try:
         parts = urlsplit(url)
         # `port` raises ValueError for an invalid port; None, the default of the scheme, is fine
-        is_valid = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
-    except ValueError:  # an invalid IPv6 address or port
+        is_valid = (
+            parts.scheme in ("http", "https")
+            and parts.hostname
+            and (parts.port or True)
+            and httpx.URL(url).host
+        )
+    except (ValueError, httpx.InvalidURL):  # an invalid IPv6 address, port or international name
         return None
     return parts if is_valid else None
+
+
+def show_address(url: str) -> str:
+    """Return an address for people: without user, password and query."""
+    parts = split_address(url)
+    if parts is None:
+        return url.partition("?")[0].rpartition("@")[2]
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def parse_target(url: str, token: str = "") -> Target:
     """Return where `url` points: a server, `/runs/ID` or `/runs/ID/events`.
 
-    A `?token=` in it is used, and left out of the result's address. Raises UsageError if the URL is
+    A `?token=` in it is used, and left out of the result's address. Without a token, a loopback
+    address gets the one in the note of the user's own server there. Raises UsageError if the URL is
     invalid.
     """
     parts = split_address(url if "://" in url else f"http://{url}")
     if parts is None:
         raise UsageError(
-            f"{url!r} is not the address of a run. Write it as http://HOST:PORT/runs/ID."
+            f"{show_address(url)!r} is not the address of a run. Write it as http://HOST:PORT/runs/ID."
         )
     token = (token or (parse_qs(parts.query).get("token") or [""])[0]).strip()
     path, has_run, run_path = parts.path.rstrip("/").rpartition("/runs/")
-    run = run_path.partition("/")[0] if has_run else ""
+    # an id may contain slashes, and end in `/events` itself
+    run = run_path.removesuffix("/events") if has_run else ""
     if not run:
         path = parts.path.rstrip("/").removesuffix("/runs")
     server = urlunsplit((parts.scheme, parts.netloc, path, "", ""))
@@ -151,16 +160,18 @@ async def connect(target: Target) -> AsyncGenerator[httpx.AsyncClient, None]:
 
     Raises UsageError where nothing may run live, and for a token that cannot be sent.
     """
-    headers = {"Accept-Encoding": "identity"}
+    headers, auth = {"Accept-Encoding": "identity"}, None
     # httpx would raise an error that shows the token
     if not (target.token.isascii() and target.token.isprintable()):
         raise UsageError("The token has characters that cannot be sent. Copy it again.")
     if target.token:
         headers["Authorization"] = f"Bearer {target.token}"
+        auth = _leave_request  # else httpx replaces the token with the user of the address
     read_launch().check_address(target.server)
     parts = urlsplit(target.server)
     async with httpx.AsyncClient(
         headers=headers,
+        auth=auth,
         timeout=httpx.Timeout(10.0, read=None),  # a stream may be silent; callers limit their waits
         limits=httpx.Limits(max_keepalive_connections=0),
         trust_env=not is_loopback(parts.hostname or ""),
@@ -169,6 +180,10 @@ async def connect(target: Target) -> AsyncGenerator[httpx.AsyncClient, None]:
         verify=parts.scheme == "https",
     ) as client:
         yield client
+
+
+def _leave_request(request: httpx.Request) -> httpx.Request:
+    return request
 
 
 async def stream_body(response: httpx.Response) -> AsyncGenerator[bytes, None]:
@@ -196,12 +211,17 @@ async def read_beginning(response: httpx.Response, size: int = LARGEST_ANSWER) -
     """
     beginning = bytearray()
     with suppress(UsageError, httpx.HTTPError), anyio.move_on_after(REPLY_TIMEOUT):
-        async with aclosing(stream_body(response)) as chunks:
-            async for chunk in chunks:
-                beginning += chunk
-                if len(beginning) >= size:
-                    break
+        await _read_into(beginning, response, size)
     return bytes(beginning[:size])
+
+
+async def _read_into(beginning: bytearray, response: httpx.Response, size: int) -> None:
+    """Add the first bytes of a response, at least `size` if it has so many; raise if it breaks."""
+    async with aclosing(stream_body(response)) as chunks:
+        async for chunk in chunks:
+            beginning += chunk
+            if len(beginning) >= size:
+                break
 
 
 async def read_reason(response: httpx.Response) -> str:
@@ -214,11 +234,16 @@ async def send_request(
 ) -> tuple[int, bytes]:
     """Return the status and the beginning of a short response.
 
-    Raises httpx.HTTPError, also when it does not come within `REPLY_TIMEOUT` seconds.
+    Raises httpx.HTTPError, also when it does not come within `REPLY_TIMEOUT` seconds, or when what
+    a GET returns breaks off.
     """
     with anyio.move_on_after(REPLY_TIMEOUT):
         async with client.stream(method, url, json=payload) as response:
-            return response.status_code, await read_beginning(response)
+            if method != "GET" or response.status_code != 200:
+                return response.status_code, await read_beginning(response)
+            answer = bytearray()
+            await _read_into(answer, response, LARGEST_ANSWER)
+            return response.status_code, bytes(answer)
     raise httpx.ReadTimeout(f"no answer came for {REPLY_TIMEOUT:g} s")
 
 
@@ -245,7 +270,7 @@ async def check_response(response: httpx.Response) -> None:
     if status == 200 and kind.startswith("text/event-stream"):
         return
     if status == 200:
-        address = response.url.copy_with(query=None)
+        address = show_address(str(response.url))
         raise UsageError(f"{address} is not a stream of events, but {kind}.")
     reason = await read_reason(response)
     if status in _FINAL_STATUSES or 300 <= status < 400:
@@ -255,20 +280,21 @@ async def check_response(response: httpx.Response) -> None:
 
 async def find_newest_run(client: httpx.AsyncClient, server: str) -> str:
     """Return the id of a server's newest run. Raises UsageError if the server gives none."""
+    shown = show_address(server)
     try:
         status, answer = await send_request(client, "GET", f"{server}/runs")
     except (httpx.HTTPError, OSError) as fault:
         raise UsageError(
-            f"{server} does not answer ({describe_fault(fault)}). Is `jupyter agent-nb serve` running there?"
+            f"{shown} does not answer ({describe_fault(fault)}). Is `jupyter agent-nb serve` running there?"
         ) from fault
     if status != 200:
-        raise UsageError(f"{server} refuses ({status}): {answer[:300].decode('utf-8', 'replace')}")
+        raise UsageError(f"{shown} refuses ({status}): {answer[:300].decode('utf-8', 'replace')}")
     try:
-        runs = json.loads(answer).get("runs") or []
+        runs = lenient_loads(answer).get("runs") or []
         newest = str(runs[-1]["run"]) if runs else ""
         quote(newest)  # half of a surrogate pair cannot stand in an address
-    except (ValueError, AttributeError, LookupError, TypeError, RecursionError):
-        raise UsageError(f"{server} does not list runs. Is it a server of agent_nb?") from None
+    except (ValueError, AttributeError, LookupError, TypeError):
+        raise UsageError(f"{shown} does not list runs. Is it a server of agent_nb?") from None
     if not newest:
-        raise UsageError(f"{server} has no run to follow yet.")
+        raise UsageError(f"{shown} has no run to follow yet.")
     return newest

@@ -1,23 +1,22 @@
-"""Put the events of a remote run in order, each once, whatever the network does. No I/O.
+"""Puts the events of a remote run in order, each once, whatever the network does. No I/O.
 
     follower = Follower()
     events = follower.feed(frame)       # for each frame of a connection
     follower.begin_connection()         # when a new connection resumes from `follower.last_id`
     follower.over                       # the run has ended
 
-Why: connections break anywhere, a new one repeats earlier events, and proxies deliver old responses
+Connections break anywhere, a new one repeats earlier events, and proxies deliver old responses
 late. But a log accepts event 8 only after 7, and never twice.
 
 Rules
 - The `seq` of a stored event (any but a delta) decides: the next event is passed on, an older one
   is dropped, a later one waits for the events before it.
-- While events wait, `is_waiting` is true: after a moment the caller reconnects from `last_id`, and
-  the server sends the missing events again.
 - A delta has no `seq`; its frame id decides (see `events.position`). Only the delta that follows
-  the newest one is passed on; others may be lost, because the complete event of the block repeats
-  the text of all its deltas.
-- Events that the server no longer has (`gap`) become one error event; later events are renumbered
-  to follow it.
+  the newest one is passed on. Others may be lost: the complete event of the block repeats the text
+  of all its deltas.
+- Consecutive events that the server has dropped (`gap`) become one error event; later events are
+  renumbered to follow it. A gap that repeats, or that begins after a missing event, is dropped: if
+  it still counts, the next connection reports it again.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Follower:
 
     @property
     def is_waiting(self) -> bool:
-        """True while an event waits for an earlier one that has not come."""
+        """Whether an event waits for an earlier one; after a moment the caller should reconnect."""
         return bool(self._waiting)
 
     def begin_connection(self) -> None:
@@ -59,7 +58,7 @@ class Follower:
             return self._report_gap(frame.data)
         try:
             event = decode_event(frame.data)
-        except (ValueError, RecursionError):
+        except ValueError:
             return []
         if isinstance(event, Delta):
             return self._take_delta(event, frame.id or "")
@@ -76,7 +75,7 @@ class Follower:
     def _pop_due(self) -> list[Event]:
         """Return the waiting events whose turn has come."""
         out: list[Event] = []
-        while (due := self._waiting.pop(self._seq + 1, None)) is not None:
+        while not self.over and (due := self._waiting.pop(self._seq + 1, None)) is not None:
             out.append(self._renumber(due))
         return out
 
@@ -95,12 +94,10 @@ class Follower:
         if position is None:
             return []  # it might be a repeat; the complete event of its block follows anyway
         seq, epoch, number = position
-        if position <= (self._seq, *self._newest_delta):
-            return []
         newest_epoch, newest_number = self._newest_delta
         # a new epoch counts its deltas from 1
         expected = newest_number + 1 if epoch == newest_epoch else 1
-        if seq != self._seq or number != expected:
+        if seq != self._seq or epoch < newest_epoch or number != expected:
             return []
         self._newest_delta = (epoch, number)
         self.last_id = frame_id
@@ -115,18 +112,34 @@ class Follower:
         # 0: the server did not know `last_id` and sends all events again: repeats are dropped
         if not 0 < gap.missed <= SAFE:
             return []
-        message = f"{gap.missed} events of the remote run are no longer there ({gap.reason})."
+        last, out = self._find_last_lost(gap), list[Event]()
+        for seq in [*sorted(seq for seq in self._waiting if seq <= last), last + 1]:
+            if seq > self._seq + 1 and not self.over:
+                out.append(self._skip(seq - 1 - self._seq, gap.reason))
+            out += self._pop_due()
+        return out
+
+    def _find_last_lost(self, gap: _Gap) -> int:
+        """Return the remote `seq` of the last event that is lost; 0 if the gap is out of place."""
+        after = Position.parse(gap.after)
+        if after is None:  # from an older server
+            return self._seq + gap.missed
+        return after.seq + gap.missed if after.seq <= self._seq else 0
+
+    def _skip(self, count: int, reason: str) -> Event:
+        """Skip the numbers of the next `count` events; return the error that stands for them."""
+        message = f"{count} events of the remote run are no longer there ({reason})."
         seq = self._seq + self._offset + 1
-        error = Error(seq=seq, run=self._run, code="gap", message=message, origin="imported")
-        self._seq += gap.missed
-        self._offset -= gap.missed - 1  # one error stands for the missed events
+        self._seq += count
+        self._offset -= count - 1
         self._newest_delta = (0, 0)
         self.last_id = str(self._seq)
-        return [error, *self._pop_due()]
+        return Error(seq=seq, run=self._run, code="gap", message=message, origin="imported")
 
 
 class _Gap(msgspec.Struct):
-    """The data of a gap frame."""
+    """The data of a gap frame; see `server.channel.Gap`."""
 
     reason: str = ""
+    after: str = ""
     missed: int = 0

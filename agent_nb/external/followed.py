@@ -1,11 +1,6 @@
 """The base of `watch` and `attach`: runs of another system or process that are followed here.
 
-Why: both are awaited, shown and stopped in the same way; only how their events arrive differs.
-
-Rules
-- A notebook cell that awaits them shows their cards. If the user stops that cell, awaiting raises
-  AgentStopped.
-- Each run has a log of its own (`set_run_callback`).
+Both are awaited, shown and stopped in the same way; only how their events arrive differs.
 """
 
 from __future__ import annotations

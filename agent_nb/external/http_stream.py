@@ -1,7 +1,7 @@
-"""Read any stream over HTTP as bytes for its codec; resume a stream of server-sent events with ids.
+"""Reads any stream over HTTP as bytes for its codec; resumes server-sent events that have ids.
 
-Why: a long run of another system should survive a break of its connection. Servers differ in how
-they resume a stream, and from which event.
+A long run of another system should survive a break of its connection. Servers differ in how they
+resume a stream, and from which event. A break of a stream without ids is an error.
 
 Rules
 - Server-sent events with ids are passed on in whole frames, up to the newest id: a server that
@@ -13,15 +13,15 @@ Rules
   server refuses it, later requests leave it out: a signed address must not change.
 - A new connection may repeat events: its first frames are dropped while id and content equal those
   of earlier frames, in order. After the first new frame none is dropped: ids need not be unique.
-- Any other stream is passed on as it comes; a break is an error.
 """
 
 from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
+from typing import ClassVar
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import httpx
@@ -36,6 +36,7 @@ from .connect import (
     describe_fault,
     open_response,
     read_reason,
+    show_address,
     split_address,
     stream_body,
 )
@@ -130,24 +131,29 @@ class _Repeats:
 
     `passed`: the hashes of the earlier frames; a repetition keeps their order. A repetition begins
     at the first of them, at position `resume_at` (after the newest id), or where the connection's
-    first frame with an id stands among them. While several beginnings fit, all are tracked.
+    first frame with an id stands among them. While several beginnings fit, the first and last of
+    them are tracked: a server may send one frame again and again.
     """
+
+    MOST_TRACKED: ClassVar = 100
 
     def __init__(self, passed: array[int], resume_at: int) -> None:
         self._passed = passed
         # positions in `passed` where a repetition may begin; None after a frame with an id
         self._starts: set[int] | None = {0, resume_at}
-        # positions in `passed` of the next frame, for each repetition that fits so far
-        self._next: set[int] = set()
+        # positions in `passed` of the next frame, for each repetition that fits so far, in order
+        self._next: list[int] = []
 
     def take(self, frame_hash: int, *, has_id: bool) -> bool:
         """Take the next frame, which has this hash; return whether it repeats an earlier one."""
-        positions = self._next | (self._starts or set())
-        if has_id and self._starts is not None:
-            positions, self._starts = set(range(len(self._passed))), None
         size = len(self._passed)
-        self._next = {at + 1 for at in positions if at < size and self._passed[at] == frame_hash}
-        return bool(self._next)
+        positions: Iterable[int] = sorted({*self._next, *(self._starts or ())})
+        if has_id and self._starts is not None:
+            positions, self._starts = range(size), None
+        fitting = [at + 1 for at in positions if at < size and self._passed[at] == frame_hash]
+        half = self.MOST_TRACKED // 2
+        self._next = fitting if len(fitting) <= 2 * half else fitting[:half] + fitting[-half:]
+        return bool(fitting)
 
 
 def read_stream(
@@ -164,7 +170,7 @@ def read_stream(
     refuses, ModelError when the stream breaks off for good, WireError when a frame is too large.
     """
     if split_address(url) is None:
-        raise UsageError(f"{url!r} is not an http address.")
+        raise UsageError(f"{show_address(url)!r} is not an http address.")
     return _Reader(url, Target(url, token=token), backoff or Backoff()).read(done)
 
 

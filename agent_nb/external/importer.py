@@ -1,19 +1,14 @@
-"""Import a stream of any known format into event logs, with the stream's ids and times. No I/O.
+"""Imports a stream of any known format into event logs, with the stream's ids and times. No I/O.
 
-Why: an imported run is shown, recorded and searched like our own, however incomplete its stream is.
+An imported run is shown, recorded and searched like our own, however incomplete its stream is.
 
 Rules
-- Each run of the stream has its own log, which is made at the run's first event. Ids of runs, calls
-  and nodes stay unchanged.
-- Every event is `origin: imported`, whatever the stream claims. Only the prompt that the caller
+- Every event is `origin: imported`, whatever the stream claims; only the prompt that the caller
   passed is `origin: user`.
-- Times are the stream's, and never go back. An event without a time gets the time of the event
+- Times are the stream's, but never go back. An event without a time gets the time of the event
   before it. Until an event has a time, the events of a live stream get their times of arrival, the
   events of any other stream 0 (unknown).
-- A run without an end gets one, with a status that `events.settler` chooses. In an interrupted
-  run, open blocks are incomplete, each call gets a result, and an error (an Interrupt, if the
-  viewer stopped) names the cause.
-- If the caller passes `secrets`, they and keys of known form are redacted, as in every record.
+- A run without an end gets one, with a status that `events.settler` chooses.
 """
 
 from __future__ import annotations

@@ -1,18 +1,12 @@
-"""Read the events of a remote run, over as many connections as it takes.
+"""Reads the events of a remote run, over as many connections as it takes.
 
-Why: servers restart and proxies cut long responses; the viewer should not notice.
-
-Rules
-- After any break the next connection sends `Last-Event-ID`. The waits between connections grow
-  until a new event comes; after `Backoff.patience` seconds without one, reading gives up.
-- If the server does not know the run, it is asked again: it may have restarted and not have loaded
-  the run yet.
-- A connection is closed if missing events do not come for `Backoff.missing` seconds, or if the
-  server is silent for `Backoff.idle` seconds.
+Servers restart and proxies cut long responses; the viewer should not notice. So a server that does
+not know the run is asked again: it may have restarted and not have loaded the run yet.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any
@@ -23,7 +17,15 @@ import httpx
 from ..errors import ModelError, WireError
 from ..events import Event
 from ..wire import SSEDecoder
-from .connect import Backoff, Patience, check_response, describe_fault, open_response, stream_body
+from .connect import (
+    Backoff,
+    Patience,
+    check_response,
+    describe_fault,
+    open_response,
+    show_address,
+    stream_body,
+)
 from .follow import Follower
 
 
@@ -37,12 +39,13 @@ class RemoteRun:
         self.connections = 0
         self._backoff, self._on_state = backoff, on_state
         self._follower = Follower()
+        self._due = deque[Event]()  # to be yielded; an iteration that is left leaves some here
         self._missing_since = 0.0  # when events began to be missing; 0: none are
 
     @property
     def over(self) -> bool:
-        """Whether the run has ended."""
-        return self._follower.over
+        """Whether the run has ended, and all its events were yielded."""
+        return self._follower.over and not self._due
 
     async def events(self, client: httpx.AsyncClient, url: str) -> AsyncGenerator[Event, None]:
         """Yield each event once, in order, until the run has ended.
@@ -50,7 +53,9 @@ class RemoteRun:
         Raises UsageError if refused, ModelError if the server stays away.
         """
         patience, reason = Patience(self._backoff), "it never answered"
-        while True:
+        while self._due:
+            yield self._due.popleft()
+        while not self.over:
             last_id = self._follower.last_id
             self._on_state("connecting")
             try:
@@ -69,7 +74,7 @@ class RemoteRun:
                 limit = min(self._backoff.unreached, limit)
             if patience.waited > limit:
                 raise ModelError(
-                    f"Gave up on {url} after {patience.waited:.0f} s without news: {reason}.",
+                    f"Gave up on {show_address(url)} after {patience.waited:.0f} s without news: {reason}.",
                     code="attach",
                 )
             self._on_state("waiting")
@@ -94,8 +99,9 @@ class RemoteRun:
             async with aclosing(self._read_bytes(response)) as chunks:
                 async for chunk in chunks:
                     for frame in decoder.feed(chunk):
-                        for event in self._follower.feed(frame):
-                            yield event
+                        self._due += self._follower.feed(frame)
+                        while self._due:
+                            yield self._due.popleft()
                     if not self._follower.is_waiting:
                         self._missing_since = 0.0
                     elif not self._missing_since:

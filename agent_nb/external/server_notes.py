@@ -1,12 +1,11 @@
 """Notes of the user's servers on this machine: address and token, for other programs to find.
 
-Why: a token typed into a cell is saved with the notebook; one on a command line is visible to every
-user of the machine.
+A token typed into a cell is saved with the notebook; one on a command line is visible to every user
+of the machine.
 
 Rules
-- A note is a file that only the user can read, in the user's state folder; the server removes it.
-- The server locks its note. An unlocked note belongs to a dead server and is never used. On systems
-  without locks every note is used that names a process, whether that runs or not.
+- The server locks its note and removes it at its end. An unlocked note belongs to a dead server and
+  is not used. Where files cannot be locked, every note that names a process is used.
 - A token is used for exactly the address in its note.
 """
 
@@ -31,6 +30,9 @@ class Note(msgspec.Struct, frozen=True):
     token: str
     pid: int = 0
 
+    def __repr__(self) -> str:  # without the token
+        return f"Note({self.url!r}, pid={self.pid})"
+
 
 class WrittenNote:
     """The note of a server of this process; the open `file` holds its lock."""
@@ -53,7 +55,7 @@ class WrittenNote:
 
 
 def notes_folder() -> Path:
-    """Return the folder of the notes, which may not exist."""
+    """Return the folder of the notes, which only the user can read and which may not exist."""
     from platformdirs import user_state_dir
 
     return Path(user_state_dir("agent_nb", appauthor=False)) / "servers"

@@ -1,12 +1,7 @@
-"""Read the items of any source: an address, a path, a text, an open file, an iterator.
+"""Reads the items of any source: an address, a path, a text, an open file, an iterator.
 
-Why: the importer takes one item after another, however its source is opened and read.
-
-Rules
-- Blocking sources (files, pipes, generators) are read in a thread, not on the event loop. Stopping
-  does not wait for them.
-- A file may be gzipped; its first bytes show whether it is.
-- `http_stream` reads an address, and resumes the stream if its events have ids.
+Rule: blocking sources (files, pipes, generators) are read in a thread, not on the event loop, and
+stopping does not wait for them.
 """
 
 from __future__ import annotations
@@ -85,7 +80,7 @@ def _read_response(source: Any) -> AsyncIterable[bytes]:
 
 
 async def _read_file(path: Path, done: Callable[[], bool] | None) -> AsyncGenerator[bytes, None]:
-    """Yield a file, unzipped; with `done`, read on at its end until that returns True."""
+    """Yield a file, unzipped if need be; with `done`, read on at its end until that is True."""
     opening = _CancellableOpen(path)
     with opening:
         try:

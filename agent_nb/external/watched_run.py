@@ -1,17 +1,15 @@
-"""Follow a run of another system: from a file, an address, or a stream of objects, lines or bytes.
+"""Follows a run of another system: a file, an address, or a stream of objects, lines or bytes.
 
     run = await agent_nb.watch("run.ndjson")   # in a cell: shows its cards
     async for event in agent_nb.watch(agent.stream()): …
 
-Why: a run of another program is shown and recorded like our own, while it goes on or afterwards.
+A run of another program is shown and recorded like our own, while it goes on or afterwards.
 
 Rules
 - The source is read once, however many callers iterate or await; a late iteration gets the events
   so far first.
-- A source that cannot be opened, or has no known format, raises AgentError.
-- If the source breaks off later, the log gets an error and the run is closed as interrupted; an
-  exception of the caller's own iterator is raised as well.
-- A stream over HTTP whose events have ids is resumed after a break (`http_stream`).
+- If the source breaks off after a run has begun, the log gets an error and the run is closed as
+  interrupted. The exception is raised only if it is of the caller's own iterator.
 """
 
 from __future__ import annotations
@@ -197,6 +195,10 @@ class Watch(FollowedRuns):
             self._over = True
             for queue in self._queues:
                 queue.put_nowait(None)
+
+    def _finish_unbegun(self) -> None:
+        self._stopped = True
+        self._finish("")
 
     def _pass_on(self, events: list[Event]) -> None:
         self._seen += [e for e in events if e.type != "delta"]

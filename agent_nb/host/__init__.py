@@ -1,11 +1,10 @@
 """The process and its folder: plug-ins, trust, imports, private files, and how the process started.
 
-Why below all other rooms: each of them finds its plug-ins, libraries and private files through it.
-
-Read `plugins` first: how a room finds its plug-ins. `door` makes the `__init__` of every room.
+Each other room finds its plug-ins, libraries and private files through this one. Read `plugins`
+first: how a room finds its plug-ins. `door` makes the `__init__` of every room.
 
 Order of imports, lowest level first: background, diverted, door, import_places, inherited, launch,
-  nearest, paths, private_file, version
+  paths, private_file, version
 < dotenv, imports
 < entry_points, trust
 < plugins
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from .inherited import Inherited as Inherited
     from .launch import Launch as Launch
     from .launch import read_launch as read_launch
-    from .nearest import find_nearest as find_nearest
+    from .paths import find_nearest as find_nearest
     from .paths import shorten_path as shorten_path
     from .plugins import ATTRIBUTE as ATTRIBUTE
     from .plugins import blame_plugin as blame_plugin
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from .plugins import list_builtin as list_builtin
     from .plugins import list_plugins as list_plugins
     from .plugins import load_plugin as load_plugin
-    from .private_file import link_file as link_file
+    from .private_file import hold_lock as hold_lock
     from .private_file import make_private_folder as make_private_folder
     from .private_file import write_private as write_private
     from .trust import Offer as Offer
@@ -50,10 +49,9 @@ _NAMES = {
     "imports": "find_library import_library is_from_project mark_foreign verify_libraries without_project",
     "inherited": "Inherited",
     "launch": "Launch read_launch",
-    "nearest": "find_nearest",
-    "paths": "shorten_path",
+    "paths": "find_nearest shorten_path",
     "plugins": "ATTRIBUTE blame_plugin find_faults list_builtin list_plugins load_plugin",
-    "private_file": "make_private_folder link_file write_private",
+    "private_file": "hold_lock make_private_folder write_private",
     "trust": "Offer",
     "version": "__version__",
 }

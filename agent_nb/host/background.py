@@ -1,10 +1,6 @@
 """A thread with an event loop of its own, for connections such as those of MCP sessions.
 
-Why: each agent cell has its own event loop, and a connection must outlive it.
-
-Rules
-- The thread starts with the first work and is a daemon. A forked child starts its own.
-- Once the thread runs, each `end` and the exit of the interpreter run `at_exit`; the loop goes on.
+Each agent cell has its own event loop, and a connection must outlive it.
 """
 
 from __future__ import annotations
@@ -22,10 +18,10 @@ T = TypeVar("T")
 
 
 class Background:
-    """An event loop on a thread of its own.
+    """An event loop on a daemon thread named `name`, which starts with the first work.
 
-    `name` is the thread's name. `at_exit` returns the last work to do on the loop, which may be
-    done more than once; `end` waits for it, at most `limit` seconds.
+    `at_exit` returns the last work of the loop, such as closing connections. `end` does it, for at
+    most `limit` seconds, and so does the exit of the interpreter; the loop then takes new work.
     """
 
     def __init__(
@@ -46,7 +42,7 @@ class Background:
         return await asyncio.wrap_future(self.submit(work))
 
     def end(self) -> None:
-        """Do the last work (`at_exit`), and wait for it; call it from any thread but the loop's."""
+        """Do the last work, if the loop has started, and wait for it. Never call it on the loop."""
         if self._loop is not None:
             with suppress(Exception):  # best effort: nobody can mend a failure here
                 self.submit(self._at_exit()).result(self._limit)

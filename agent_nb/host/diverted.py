@@ -1,10 +1,9 @@
 """Environment variables that this process has set for other libraries, and their original values.
 
-Why: a tape, which records the model calls of other libraries, sets `OPENAI_BASE_URL` for them. Our
-own models must still reach the server that the user named: otherwise each of their requests would
-be recorded twice.
-
-Rule: our own code reads variables with `read_original` and `original_environment`.
+A tape, which records the model calls of other libraries, sets `OPENAI_BASE_URL` for them. Our own
+models must still reach the server that the user named, or each of their requests would be recorded
+twice. So our code reads variables that may be diverted with `read_original` or
+`original_environment`.
 """
 
 from __future__ import annotations

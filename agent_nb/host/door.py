@@ -2,17 +2,12 @@
 
     if TYPE_CHECKING:
         from .frames import Frames as Frames      # for type checkers and editors
-
     _NAMES = {"frames": "Frames"}                 # for Python: file -> the names that it defines
     __getattr__, __dir__ = open_door(__name__, _NAMES)
 
-Why: other rooms import from the door alone, so a name that it does not offer may change freely. A
-plain list of imports would load pandas, httpx and widgets with the first name.
-
-Rules
-- The `__init__` stores no loaded name: if a test replaces a name in its file, the door returns the
-  replacement.
-- A file of the room never imports from its own door.
+Other rooms import from the door alone, so the files behind it may change freely. A plain list of
+imports would load pandas, httpx and widgets with the first name. A file never imports from the
+door of its own room. The door stores no loaded name, so that a test can replace one in its file.
 """
 
 from __future__ import annotations

@@ -1,18 +1,16 @@
-"""Read the `.env` of a folder, in which the keys of providers often stand.
+"""Reads the `.env` of a folder, where users expect tools to find the keys of a project.
 
-Why: other tools find the keys of a project in this file, and users expect the same here.
-
-Rules
-- A file that is unreadable or larger than 1 MB is ignored.
-- Reading sets no variable; `trust` decides whether the values may be used.
+Reading sets no variable, and does not mean that the values may be used: `trust` decides that.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
-from .nearest import find_nearest
+from .paths import find_nearest
 
 NAME = ".env"
 _LARGEST = 1 << 20  # bytes
@@ -23,22 +21,34 @@ def read_dotenv(folder: Path | None = None) -> tuple[Path | None, dict[str, str]
     """Return the path and the variables of the `.env` in `folder` or the nearest folder above.
 
     `folder` None: the current one. The path is None if no `.env` is found; the variables are {} if
-    the file is ignored.
+    the file is unreadable or larger than 1 MB.
     """
     path = find_nearest(NAME, folder)
+    return path, {} if path is None else _read_variables(path)
+
+
+def list_values(name: str) -> Iterator[str]:
+    """Yield the values of a variable in every `.env` of the current folder and of those above."""
+    with suppress(OSError):  # the folder was deleted
+        current = Path.cwd()
+        for folder in (current, *current.parents):
+            yield _read_variables(folder / NAME).get(name, "")
+
+
+def _read_variables(path: Path) -> dict[str, str]:
     try:
-        if path is None or path.stat().st_size > _LARGEST:
-            return path, {}
-        return path, parse_dotenv(path.read_text(encoding="utf-8-sig"))
+        if not path.is_file() or path.stat().st_size > _LARGEST:  # reading a pipe may never end
+            return {}
+        return parse_dotenv(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError):
-        return path, {}
+        return {}
 
 
 def parse_dotenv(text: str) -> dict[str, str]:
     """Return the variables of a `.env` text.
 
-    A line is `NAME=value` or `export NAME="value"`. A line that begins with `#` is a comment. So is
-    what follows a quoted value; after another value, a comment is white space and `#`.
+    A line is `NAME=value # comment`, `export NAME="value"` or a comment. What follows a quoted
+    value is ignored.
     """
     variables = {}
     for line in text.splitlines():

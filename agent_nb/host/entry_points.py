@@ -1,7 +1,7 @@
 """The entry points of installed packages, read from the places of `imports`.
 
-Why not `importlib.metadata.entry_points`: it also reads the notebook's folder, and takes
-milliseconds, though each agent asks several times. Here a folder is read again after a change.
+`importlib.metadata.entry_points` also reads the notebook's folder, and takes milliseconds, though
+each agent asks several times. Here a folder is read again after a change, not each time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SETTLED = 5_000_000_000  # nanoseconds without a change after which an installat
 
 
 def list_entry_points(group: str) -> list[EntryPoint]:
-    """Return the entry points of installed packages, in search order; never the project's."""
+    """Return the entry points of a group in search order, from installed packages alone."""
     return [
         entry
         for folder in GUARD.places().path

@@ -1,14 +1,8 @@
-"""Where this package's own imports are looked up: never in the user's project.
+"""Where this package's own imports are looked up: never in the user's project (see `imports`).
 
-Why: a file beside a stranger's notebook must not run in place of a library (see `imports`).
-
-Rules
-- Installed places come first: the standard library, site-packages, and the folders that their .pth
-  files name. The other absolute entries of `sys.path` follow.
-- A project is the working folder and all below it, the folders above it, and the repository around
-  it. If the working folder is the user's home or the root of the disk, what lies below it does not
-  count.
-- Relative entries of `sys.path` belong to the project.
+A project is the working folder and all below it, the folders above it, and the repository around
+it. If this folder or repository is the user's home or the root of the disk, what lies below it does
+not count. Relative entries of `sys.path` belong to the project.
 """
 
 from __future__ import annotations
@@ -25,8 +19,10 @@ MARKS = (".git", "pyproject.toml")  # what the top folder of a project has
 class Places:
     """Where our imports are looked up, for one state of `sys.path` and the working folder.
 
-    `path` holds the entries that are searched, `rest` the others. `folders` are the working folder
-    and the one in which the process started.
+    `folders` are the working folder and the one in which the process started. `path` holds the
+    entries that are searched: installed ones first (the standard library, site-packages, and the
+    folders that their .pth files name), then other absolute ones. `rest` holds the entries of
+    `sys.path` that are not searched.
     """
 
     def __init__(self, entries: Sequence[str], folders: Sequence[str]) -> None:

@@ -1,14 +1,15 @@
-"""Keep this package's own imports from resolving in the notebook's folder.
+"""Keeps this package's own imports from resolving in the notebook's folder.
 
-Why: a kernel has the notebook's folder on `sys.path`, before the installed packages. A `keyring.py`
+A kernel has the notebook's folder on `sys.path`, before the installed packages. A `keyring.py`
 beside a stranger's notebook would run, unseen, when this package imports keyring.
 
 Rules
-- An import belongs to the first frame up the call stack that is ours (`agent_nb`) or the user's.
-  The user's are `__main__`, modules of the project, and tools that we call (`mark_foreign`).
-- The user's imports are not touched. Ours are looked up in `import_places`.
-- A module that the user has imported from the project is not the library of that name:
-  `import_library` and `find_library` treat it as absent, `verify_libraries` reports it.
+- The user's imports stay as they are. An import is the user's or ours by the first frame up the
+  call stack that is one of both. The user's frames are `__main__`, modules of the project, and our
+  functions that run foreign code (`mark_foreign`).
+- What the user has imported from the project stays in `sys.modules`, even under the name of a
+  library. `import_library` and `find_library` then treat the library as absent;
+  `verify_libraries` reports it.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class Guard:
         if (
             name.startswith(f"{OURS}.")
             # a submodule of an ordinary package is found in the folder of that package
-            or (path is not None and not _is_part(name))
+            or (path is not None and not _is_namespace_part(name))
             or not self._is_ours(sys._getframe(1))  # noqa: SLF001
         ):
             return None
@@ -122,7 +123,7 @@ class Guard:
 
 
 def install_guard() -> None:
-    """Put the finder first; doing it twice changes nothing."""
+    """Put the finder before all others; a second call changes nothing."""
     if GUARD not in sys.meta_path:
         sys.meta_path.insert(0, GUARD)
 
@@ -184,7 +185,7 @@ def without_project() -> Iterator[None]:
             sys.path = before
 
 
-def _is_part(name: str) -> bool:
+def _is_namespace_part(name: str) -> bool:
     """Return whether the parent of `name` is a namespace package, whose parts may lie anywhere."""
     parent = sys.modules.get(name.rpartition(".")[0])
     return parent is not None and getattr(parent, "__file__", None) is None

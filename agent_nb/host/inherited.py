@@ -1,17 +1,14 @@
 """Context variables whose value reaches the threads that code starts.
 
-Why: `contextvars` gives a new thread an empty context, so its prints and runs would belong to
-nobody. To know who started a thread, `threading.Thread.start` is replaced.
-
-Rules
-- One replacement serves all variables, in place while at least one asks for it. Each of two
-  replacements would undo the other when it ends.
-- A replacement that other code made over ours stays, and ours below it.
-- A thread keeps the value that its starter had, whatever the starter sets later.
+A new thread has an empty context, so its prints and runs would belong to no cell. To know who
+starts a thread, `threading.Thread.start` is replaced: once for all variables, because each of two
+replacements would undo the other when it ends. If other code has replaced it meanwhile, both
+replacements stay.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -22,7 +19,10 @@ T = TypeVar("T")
 
 
 class Inherited(Generic[T]):
-    """A context variable. Until it is set, its value is None; in a thread, the starter's value."""
+    """A context variable; its value is None until it is set.
+
+    A thread has the value that its starter had at the start, unless it sets its own.
+    """
 
     def __init__(self, name: str) -> None:
         self._variable: ContextVar[T | None] = ContextVar(name, default=None)
@@ -55,19 +55,22 @@ class Inherited(Generic[T]):
         def end() -> None:
             with _lock:
                 _holds.pop(hold, None)
-                if not _holds:
-                    _restore_start()
+                # a `start` of other code stays
+                if not _holds and (below := _find_start_below()) is not None:
+                    threading.Thread.start = below  # type: ignore[method-assign, assignment]
 
         return end
 
-    def note_starter(self, thread: threading.Thread) -> None:
-        """Give a thread the value of the running code, which starts it."""
+    def pass_value(self, thread: threading.Thread) -> None:
+        """Give a new thread the value of the running code, which starts it."""
         value = self.get()
-        if value is not None:
+        if value is not None and thread.ident is None:
             self._of_threads[thread] = value
 
 
 _lock = threading.Lock()  # of `_holds`, and of `threading.Thread.start`
+if hasattr(os, "register_at_fork"):  # in a forked child nothing frees a held lock
+    os.register_at_fork(after_in_child=_lock._at_fork_reinit)  # type: ignore[attr-defined]  # noqa: SLF001
 _holds: dict[object, Inherited[Any]] = {}  # one for each `reach_threads` that has not ended
 # attributes of our `start`: the one below it, and itself
 _BELOW, _ITSELF = "agent_nb_below", "agent_nb_start"
@@ -90,15 +93,9 @@ def _replace_start() -> None:
     # would then lead in a circle
     def begin(thread: threading.Thread) -> None:
         for variable in tuple(_holds.values()):
-            variable.note_starter(thread)
+            variable.pass_value(thread)
         start(thread)
 
     setattr(begin, _BELOW, start)
     setattr(begin, _ITSELF, begin)
     threading.Thread.start = begin  # type: ignore[method-assign, assignment]
-
-
-def _restore_start() -> None:
-    """Take our `start` away, unless other code has replaced it."""
-    if (below := _find_start_below()) is not None:
-        threading.Thread.start = below  # type: ignore[method-assign, assignment]

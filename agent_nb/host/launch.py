@@ -1,16 +1,14 @@
 """What the parent process decided for this one: whether it may run live, and its secret.
 
-Why the environment: a front end copies a stranger's cell metadata into its requests, so a request
-proves no sender. Only the starter of a kernel can put a secret into that kernel's environment.
+A front end copies a stranger's cell metadata into its requests, so a request proves no sender. Only
+the starter of a kernel can put a secret into that kernel's environment.
 
 Rules
-- The secret, `STRICT` and `RERUN` are read when the package is imported, before any cell runs. The
-  secret is then removed from `os.environ`: child processes never see it.
-- A secret of the wrong size proves nothing. Secrets are compared in constant time, and only here.
-- `STRICT` and `RERUN=replay` are latched: a notebook cannot undo them. `RERUN=replay` also counts
-  if it is set later.
-- Where nothing runs live, only scripted models answer. Whatever connects calls `check_address`
-  first: a test that quietly calls a provider proves nothing.
+- `LAUNCH` is made when the package is imported. What a notebook changes in the environment later
+  does not undo `STRICT` or `RERUN=replay`.
+- The secret is removed from `os.environ`, so that child processes never see it.
+- What connects to a server for a run calls `check_address` first: a test that is meant to replay
+  must not call a provider unnoticed.
 """
 
 from __future__ import annotations
@@ -78,7 +76,7 @@ class Launch:
         return os.urandom(SIZE).hex()
 
     def proves(self, claim: Any) -> bool:
-        """Return whether `claim` is the secret of this process."""
+        """Return whether `claim` is the secret of this process, which may have none."""
         if not self._secret or not isinstance(claim, str):
             return False
         return hmac.compare_digest(claim.encode("utf-8", "replace"), self._secret)

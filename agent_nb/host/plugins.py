@@ -1,16 +1,14 @@
-"""Find a plug-in by room and name: a file or package of the room, or an entry point.
+"""Finds a plug-in by room and name: a file or package of the room, or an entry point.
 
-Why: a new provider, dialect, codec, tool or card is one file or package, with no registry to edit.
-A room is a sub-package of agent_nb, such as `models` or `view.cards`.
+A new provider, dialect, codec, tool or card is one file or package, with no registry to edit. A
+room is a subpackage of agent_nb, such as `models` or `view.cards`.
 
 Rules
-- A plug-in has the name of its file with `-` for `_`. The module offers it under the room's
-  attribute (`ATTRIBUTE`), at its left margin.
-- Other files are machinery of the room. A plug-in is imported when it is first used.
-- A built-in file wins over an entry point of the same name.
-- Only `entry_points` of installed packages count, never those of the notebook's folder.
-- An installed plug-in that fails raises a PluginError that names its package; the others keep
-  working.
+- A built-in plug-in has the name of its file with `-` for `_`. The file offers it under the room's
+  attribute (`ATTRIBUTE`), at its left margin; files without that are other code of the room.
+- A built-in plug-in wins over an entry point of the same name.
+- An installed plug-in that fails raises a PluginError that names its package, and does not disturb
+  the others.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""Write files that only the user can read, such as keys, permissions and journals.
+"""Writes files that only the user can read, such as keys, permissions and journals.
 
-Why: on a shared machine other users must not read these files, not even while they are written.
+On a shared machine other users must not read these files, not even while they are written.
 
-Rules
-- A file appears complete or not at all: it is written beside its target, then moved or linked.
-- A function that reads a file, changes it and writes it back holds its lock (`hold_lock`), or it
-  could undo a change of another process. Windows has no such lock.
+Rule: code that reads such a file, changes it and writes it back holds its lock (`hold_lock`), or it
+could undo a change of another process. On Windows the lock does nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from pathlib import Path
 def write_private(target: Path, data: bytes, *, keep: bool = False) -> None:
     """Write a file of mode 0600; missing folders get mode 0700. Raises OSError.
 
-    An existing file is replaced, or with `keep` left alone.
+    The file appears complete or not at all. An existing one is replaced, or with `keep` left alone.
     """
     make_private_folder(target.parent)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")  # mode 0600
@@ -30,7 +28,7 @@ def write_private(target: Path, data: bytes, *, keep: bool = False) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
         if keep:
-            link_file(new, target)
+            _link_file(new, target)
         else:
             new.replace(target)
     finally:
@@ -69,7 +67,7 @@ def make_private_folder(folder: Path) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
 
 
-def link_file(new: Path, target: Path) -> None:
+def _link_file(new: Path, target: Path) -> None:
     """Give a file the name `target`, unless that is taken. Raises OSError.
 
     `new` may be left: the caller removes it.

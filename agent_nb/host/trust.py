@@ -1,18 +1,14 @@
 """What the notebook's folder may do, remembered for this user.
 
-Why: a key in a `.env`, the allow rules of a policy and the endpoints of a configuration decide
-where prompts go and which tools run. Their author may be a stranger, so they count only once the
-user has allowed them.
+A key in a `.env`, the allow rules of a policy and the endpoints of a configuration decide where
+prompts go and which tools run. Their author may be a stranger, so they count only once the user
+has allowed them.
 
 Rules
 - Keys are allowed for the folder, other files for exactly their content: after a change the user is
   asked again.
 - An MCP server runs a command, so each entry needs its own permission; a permission for the folder
   does not cover it.
-- Permissions are kept in one file of the user's state folder that only the user can read.
-- A file that the user names on a command line needs no permission (`Offer.trust_file`), but MCP
-  servers in it do.
-- An offer never holds the value of a key.
 """
 
 from __future__ import annotations
@@ -38,8 +34,9 @@ _LONGEST_EFFECT = 200  # characters of `does` in a message
 class Offer(msgspec.Struct, frozen=True):
     """What a file would do if the user allowed it.
 
-    `file`: its absolute path. `does`: the effect in words. `digest`: SHA-256 of the content, "" if
-    any content is allowed. `name`: the server whose entry is offered, "" for the whole file.
+    `file`: its absolute path. `does`: the effect in words, never with the value of a key. `digest`:
+    SHA-256 of the content, "" if any content is allowed. `name`: the server whose entry is offered,
+    "" for the whole file.
     """
 
     #: environment variables for every folder: the first allows all but servers, the second servers
@@ -77,7 +74,7 @@ class Offer(msgspec.Struct, frozen=True):
 
     def is_allowed(self) -> bool:
         """Return whether the user has allowed this offer."""
-        if _without_words(self) in _allowed_here:
+        if _without_description(self) in _allowed_here:
             return True
         folder = _load().of_folder(self.folder)
         if self.what == "server":
@@ -93,14 +90,14 @@ class Offer(msgspec.Struct, frozen=True):
     def allow_all(offers: Iterable[Offer]) -> bool:
         """Allow the offers; return False if the permissions, unsaved, end with this process."""
         listed = list(offers)
-        with hold_lock(path()):
+        with hold_lock(locate_permissions()):
             permissions = _load()
             for offer in listed:
                 allowed = permissions.of_folder(offer.folder).with_offer(offer)
                 permissions.folders[os.path.realpath(offer.folder)] = allowed
             saved = _save(permissions)
         if not saved:  # else another process could not revoke them in this one
-            _allowed_here.update(map(_without_words, listed))
+            _allowed_here.update(map(_without_description, listed))
         return saved
 
     def withdraw(self) -> bool:
@@ -109,7 +106,7 @@ class Offer(msgspec.Struct, frozen=True):
         Raises UsageError if the change cannot be saved.
         """
         had_permission = _withdraw_here(lambda o: (o.file, o.name) == (self.file, self.name))
-        with hold_lock(path()):
+        with hold_lock(locate_permissions()):
             permissions = _load()
             before = permissions.of_folder(self.folder)
             if self.name not in before.servers:
@@ -119,7 +116,7 @@ class Offer(msgspec.Struct, frozen=True):
             permissions.folders[os.path.realpath(self.folder)] = after
             if not _save(permissions):
                 raise UsageError(
-                    f"{shorten_path(path())} cannot be written; the server stays allowed."
+                    f"{shorten_path(locate_permissions())} cannot be written; the server stays allowed."
                 )
         return True
 
@@ -127,11 +124,12 @@ class Offer(msgspec.Struct, frozen=True):
     def is_trusted_everywhere(variable: str = TRUST_FOLDER) -> bool:
         """Return whether an environment variable allows all but servers, in every folder.
 
-        With `Offer.TRUST_SERVERS`: whether it allows all servers. A value that equals the one in
-        the folder's own `.env` is ignored, since some front ends export that file.
+        Other variables allow something else, as `Offer.TRUST_SERVERS` all servers. A value that
+        equals one in a `.env` of this folder or above is ignored: some front ends export such a
+        file, not always the nearest.
         """
         value = os.environ.get(variable, "")
-        return value not in ("", "0", dotenv.read_dotenv()[1].get(variable))
+        return value not in ("", "0") and value not in dotenv.list_values(variable)
 
     @staticmethod
     def revoke_folder(folder: str) -> bool:
@@ -141,13 +139,13 @@ class Offer(msgspec.Struct, frozen=True):
         """
         real = os.path.realpath(folder)
         had_permission = _withdraw_here(lambda o: os.path.realpath(o.folder) == real)
-        with hold_lock(path()):
+        with hold_lock(locate_permissions()):
             permissions = _load()
             if permissions.folders.pop(real, None) is None:
                 return had_permission
             if not _save(permissions):
                 raise UsageError(
-                    f"{shorten_path(path())} cannot be written; the folder stays allowed. Delete the file."
+                    f"{shorten_path(locate_permissions())} cannot be written; the folder stays allowed. Delete the file."
                 )
         return True
 
@@ -201,13 +199,13 @@ class _Permissions(msgspec.Struct):
         return self.folders.get(os.path.realpath(folder), _FolderPermissions())
 
 
-# the offers allowed in this process alone, as their permissions were not saved (`_without_words`)
+# what is allowed in this process alone, as it was not saved (keys: `_without_description`)
 _allowed_here: set[Offer] = set()
 _named_files: set[str] = set()  # absolute paths that the user named on a command line
 
 
-def _without_words(offer: Offer) -> Offer:
-    """Return the offer by which a permission is found: a description may change meanwhile."""
+def _without_description(offer: Offer) -> Offer:
+    """Return the offer as the key of a permission: its description may change meanwhile."""
     return msgspec.structs.replace(offer, does="")
 
 
@@ -218,7 +216,7 @@ def _withdraw_here(matches: Callable[[Offer], bool]) -> bool:
     return bool(withdrawn)
 
 
-def path() -> Path:
+def locate_permissions() -> Path:
     """Return the file in which permissions are kept (it may not exist)."""
     from platformdirs import user_state_dir
 
@@ -227,7 +225,7 @@ def path() -> Path:
 
 def _load() -> _Permissions:
     try:
-        return msgspec.json.decode(path().read_bytes(), type=_Permissions)
+        return msgspec.json.decode(locate_permissions().read_bytes(), type=_Permissions)
     except (OSError, ValueError):  # no file or a damaged one: nothing is allowed
         return _Permissions(folders={})
 
@@ -236,7 +234,7 @@ def _save(permissions: _Permissions) -> bool:
     """Write the permissions; return whether that was possible."""
     text = msgspec.json.format(msgspec.json.encode(permissions), indent=1)
     try:
-        write_private(path(), text + b"\n")
+        write_private(locate_permissions(), text + b"\n")
     except OSError:
         return False
     return True

@@ -1,14 +1,12 @@
 """The models that answer requests: each file or folder with a `provider` is one provider (`base`).
 
-Why: the agent asks for an answer and need not know which API gives it.
-
-Read `base` first, then `parts`: a request goes in, parts of an answer come out. `http` is what all
-providers behind HTTP share; `choose` turns a name `provider/name` into a model. Other rooms choose
-a model, send it requests, and ask for keys, prices and settings. They name a provider and never
-import one.
+The agent asks for an answer and need not know which API gives it. Read `base` first, then `parts`:
+a request goes in, parts of an answer come out. `http` is what all providers behind HTTP share;
+`choose` turns a name `provider/name` into a model. Other rooms choose a model, send it requests,
+and ask for keys, prices and settings. They name a provider and never import one.
 
 Order of imports, lowest level first: local_server, messages, offline, parts, picture_limits,
-  prices, script_turn, settings, strict_schema, timeouts
+  prices, script_turn, settings, strict_schema
 < base, config, script_file
 < keys, tariff
 < http

@@ -1,6 +1,6 @@
 """The decoder of an answer, chosen by the path of its request.
 
-Why: a tape records requests that other libraries send. Only the URL of such a request shows which
+A tape records requests that other libraries send. Only the URL of such a request shows which
 provider's format its answer has.
 """
 

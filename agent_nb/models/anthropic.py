@@ -1,14 +1,8 @@
 """`anthropic/NAME`: models behind Anthropic's Messages API.
 
-Why not chat completions: they have no fields for signed thoughts, cache breakpoints and the blocks
-of server tools.
-
-Rules
-- A turn that the server pauses (`pause_turn`) is continued at once, up to `CONTINUES` times, and
-  appears as one answer with the usage of all requests.
-- A `Continued` part precedes each further request, so that the run can stop there.
-- A field that a model or server refuses (a thinking budget, cache breakpoints) is not sent to it
-  again.
+Chat completions have no fields for signed thoughts, cache breakpoints and the blocks of server
+tools. A turn that the server pauses (`pause_turn`) is continued at once and appears as one answer
+with the usage of all requests; a `Continued` part precedes each further request.
 """
 
 from __future__ import annotations
@@ -20,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import ModelError
+from .http.errors import find_evidence
 from .http.remote import Remote, RemoteOptions
 from .http.service import Service
 from .messages import OutputSchema, Request
@@ -60,10 +55,7 @@ class Anthropic(Remote):
         return super().takes_output(output) and make_strict(output.schema, ANTHROPIC) is not None
 
     async def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
-        """Send the request and yield the parts of the answer.
-
-        Raises ModelError, and UsageError for a wrong setting.
-        """
+        """Send the request and yield the parts of the answer. Raises ModelError and UsageError."""
         # the blocks of the turn so far; the next request sends them back
         paused: list[dict[str, Any]] = []
         decoders: list[AnthropicDecoder] = []  # one for each request of the turn
@@ -98,8 +90,8 @@ class Anthropic(Remote):
 
     def _adapt(self, fault: ModelError) -> bool:
         """Send an effort, or no breakpoints, if the fault says so; return whether to send again."""
-        message = f"{fault} {fault.raw}"
-        if not self._adaptive and "adaptive" in message:
+        message = find_evidence(fault)
+        if not self._adaptive and "thinking" in message and "adaptive" in message:
             self._adaptive = True
             return True
         # with breakpoints the system text is a list of blocks; some servers take only a string

@@ -1,16 +1,16 @@
 """The contract of a model: a request in, batches of parts out.
 
-Why: the agent loop treats every provider alike, and other packages may add providers: a provider
-module offers a factory `provider(name, **options) -> Model`.
+The agent loop treats every provider alike, and other packages may add providers: a provider module
+offers a factory `provider(name, **options) -> Model`.
 
 Rules
 - `stream` yields one batch of parts for each chunk that arrived, so nothing is awaited per token.
-- A fault before the first part is raised as ModelError; the loop may retry it.
-- A later fault is a Fault part or a ModelError with `retryable=False`, and the stream ends.
+- A fault before the first part is raised as ModelError; the loop may retry it. A later fault is a
+  Fault part or a ModelError with `retryable=False`, and the stream ends.
 - Leaving the generator (aclose, cancel) closes the connection at once.
 - A model object holds no state of a stream: two streams of one model may interleave.
 
-Optional members of a model; "else" says what a run does if the member is missing:
+Optional members of a model; "else" is what a run does if the member is missing:
 - `start()`: the model for one run; else the model itself.
 - `named()`, awaited: the full name, for which the server may have to be asked; else `name`.
 - `identity`: a name that changes when the model changes, such as an edited script; else `name`.

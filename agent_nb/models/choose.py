@@ -1,17 +1,9 @@
-"""Choose the model of a run, and say why.
-
-Why: a notebook should run wherever there is any model, and its header names the model and the
-reason.
+"""Chooses the model of a run, and names the reason, which the run's header shows.
 
 Rules
-- A named model comes first: in the option, the notebook's configuration, AGENT_NB_MODEL or the
-  configuration file, in this order. Then the first provider whose key is set, the server of
-  OPENAI_BASE_URL, and the embedded model. If there is none, the error lists these ways.
-- OpenAI's key stands for the server of OPENAI_BASE_URL, if that is set.
-- `provider/name` names a provider file, an endpoint of the configuration, or a known endpoint.
 - Choosing uses no network, and no file of the notebook's folder that the user has not allowed.
-- `openai/*` stands for the first chat model of OPENAI_BASE_URL. A run asks the server for that
-  model's name, a replay never.
+- OpenAI's key stands for the server of OPENAI_BASE_URL, if that is set. The model `openai/*` is the
+  first chat model there: a run asks the server for its name, a replay never.
 """
 
 from __future__ import annotations
@@ -70,7 +62,9 @@ def split_names(name: str) -> list[str]:
 def choose_model(option: str = "", configured: str = "") -> tuple[str, str]:
     """Return the name of the model to use and its source. Raises UsageError if there is none.
 
-    `a/x,b/y` names several models: see `agent.model_choice`.
+    A named model comes first, in the order of `ways`; then the first provider whose key is set, the
+    server of OPENAI_BASE_URL, and the embedded model. `a/x,b/y` names several models: see
+    `agent.model_choice`.
     """
     settings = config.Config.load()
     ways = (
@@ -126,7 +120,7 @@ def is_local_installed() -> bool:
 
 
 def make_model(name: str, *, folder: str | Path | None = None) -> Model:
-    """Return the model `provider/name`.
+    """Return the model `provider/name`: of a provider file, a configured or a known endpoint.
 
     Raises UsageError for an unknown provider, or if the provider refuses the name.
     """
@@ -135,13 +129,13 @@ def make_model(name: str, *, folder: str | Path | None = None) -> Model:
     # an endpoint without a base_url sets options of a built-in provider
     endpoint = config.Config.load().endpoints.get(prefix)
     if (endpoint is None or not endpoint.base_url) and prefix in list_plugins("models"):
-        options = {} if endpoint is None else _options(endpoint)
+        options = {} if endpoint is None else _list_options(endpoint)
         with blame_plugin("models", prefix):
             model: Model = load_plugin("models", prefix)(model_name, folder=folder, **options)
             for member in _MEMBERS:  # an incomplete model of a plug-in fails here, not in a run
                 getattr(model, member)
         return model
-    return _model_at(endpoint or config.KNOWN[prefix], prefix, model_name)
+    return _make_endpoint_model(endpoint or config.KNOWN[prefix], prefix, model_name)
 
 
 def check_model_name(name: str) -> None:
@@ -157,7 +151,7 @@ def check_model_name(name: str) -> None:
     provider, slash, model = name.strip().partition("/")
     if not slash or not model:
         raise UsageError(
-            f"{name!r} is not a model name: write provider/name, for example {_example(provider)}. Known: {', '.join(list_prefixes())}."
+            f"{name!r} is not a model name: write provider/name, for example {_suggest_name(provider)}. Known: {', '.join(list_prefixes())}."
         )
     check_provider(provider)
 
@@ -169,19 +163,19 @@ def check_provider(name: str) -> None:
         raise UsageError(unknown_name("provider", name, known, hint=did_you_mean(name, known, 3)))
 
 
-def _model_at(endpoint: config.Endpoint, label: str, name: str) -> Model:
+def _make_endpoint_model(endpoint: config.Endpoint, label: str, name: str) -> Model:
     """Return the model `label/name` of an endpoint. Raises UsageError for an unknown `api`."""
     if endpoint.api not in ("openai", "openai-responses", "anthropic"):
         raise UsageError(
             f"The endpoint {label!r} has api = {endpoint.api!r}; it is openai, openai-responses or anthropic."
         )
     address = endpoint.base_url or config.KNOWN[label].base_url
-    options = {"base_url": address, "label": label, **_options(endpoint)}
+    options = {"base_url": address, "label": label, **_list_options(endpoint)}
     model: Model = load_plugin("models", endpoint.api)(name, **options)
     return model
 
 
-def _options(endpoint: config.Endpoint) -> dict[str, Any]:
+def _list_options(endpoint: config.Endpoint) -> dict[str, Any]:
     """Return the settings of an endpoint as options of a provider."""
     key = {"variables": (endpoint.key,), "needs_key": True} if endpoint.key else {}
     same = {name: getattr(endpoint, name) for name in _SAME_OPTIONS}
@@ -193,8 +187,8 @@ def list_prefixes() -> list[str]:
     return sorted({*list_plugins("models"), *config.KNOWN, *config.Config.load().endpoints})
 
 
-def _example(head: str) -> str:
-    """Return an example of a full name for `head`, which names only a provider or only a model.
+def _suggest_name(head: str) -> str:
+    """Return a full name for `head`, which names only a provider or only a model.
 
     A model gets the provider whose default model begins alike (`gpt-5` and `gpt-5-mini`).
     """

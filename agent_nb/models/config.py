@@ -1,14 +1,10 @@
 """Endpoints: well-known ones, and the user's own in a configuration file.
 
-Why: `-m lab/qwen3` should work on a laboratory's server as `-m openai/…` does, without a key if
-none is needed.
-
-The file is `config.toml` in the user's configuration folder for `agent_nb`, or the file that
-AGENT_NB_CONFIG names:
+So `-m lab/qwen3` works on a laboratory's server as `-m openai/…` does. The file is `config.toml` in
+the user's configuration folder for `agent_nb`, or the file that AGENT_NB_CONFIG names:
 
     model = "lab/qwen3"                 # used when AGENT_NB_MODEL is not set; "lab/qwen3,ollama/x":
                                         # the next one answers when one is away or overloaded
-
     [endpoints.lab]
     base_url = "http://lab:8000/v1"
     api = "openai"                      # openai (the default), openai-responses or anthropic
@@ -25,7 +21,6 @@ AGENT_NB_CONFIG names:
     prices = { input = 1.0, output = 4.0, cached = 0.1, cache_written = 1.25 }
                                         # US dollars per million tokens; by default tokens of a
                                         # cache cost what the input costs
-
     [endpoints.lab.prices."qwen3-*"]    # or a table for each pattern of model names
     input = 0.2
     output = 0.6
@@ -36,11 +31,8 @@ AGENT_NB_CONFIG names:
     [endpoints.openai]                  # a provider that is built in needs no base_url
     prices = { input = 1.0, output = 4.0 }
 
-Rules
-- A mistake in the file is a UsageError that names file and place.
-- A missing file is an error only if AGENT_NB_CONFIG names it.
-- A relative AGENT_NB_CONFIG means another file in every folder, so the user must allow that file
-  (`host.trust`).
+A relative AGENT_NB_CONFIG means another file in every folder, perhaps by a stranger: the user must
+allow it (`host.trust`).
 """
 
 from __future__ import annotations
@@ -55,7 +47,17 @@ import msgspec
 from ..errors import AgentError, NotAllowed, UsageError
 from ..host import Offer, list_plugins
 from .prices import Prices, by_model
-from .timeouts import Timeouts
+
+_Positive = Annotated[float, msgspec.Meta(gt=0)]
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Timeouts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The time limits of a request to a model, in seconds."""
+
+    connect: _Positive = 10.0  # to open a connection
+    first_byte: _Positive = 120.0  # to the first byte of the answer
+    idle: _Positive = 60.0  # between two reads of the answer
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -68,15 +70,15 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     api: str = "openai"
     key: str = ""
     dialect: str = ""
-    context: int = 0
+    context: _Count = 0
     headers: dict[str, str] = {}
     timeouts: Timeouts = Timeouts()
     model: str = ""
     vision: bool | None = None
     prices: dict[str, float | Prices] = {}
     cache: bool = True
-    rpm: Annotated[int, msgspec.Meta(ge=0)] = 0
-    concurrency: Annotated[int, msgspec.Meta(ge=0)] = 0
+    rpm: _Count = 0
+    concurrency: _Count = 0
 
     def __post_init__(self) -> None:
         by_model(self.prices)  # raises ValueError for wrong prices
@@ -96,8 +98,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def list_addresses(self) -> dict[str, str]:
         """Return base URL -> name, for the well-known endpoints and the endpoints of the file."""
-        endpoints = {**KNOWN, **self.endpoints}
-        return {each.base_url: name for name, each in endpoints.items() if each.base_url}
+        own = {name: each for name, each in self.endpoints.items() if each.base_url}
+        return {each.base_url: name for name, each in {**KNOWN, **own}.items()}
 
     @staticmethod
     def path() -> Path:
@@ -112,8 +114,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def load(cls, *, lenient: bool = False) -> Config:
         """Return the configuration; an empty one without a file, or on any fault if `lenient`.
 
-        Raises UsageError if it cannot be read, NotAllowed if it belongs to the folder and the user
-        has not allowed it.
+        Raises UsageError if it cannot be read or AGENT_NB_CONFIG names no file, and NotAllowed if
+        its path is relative and the user has not allowed it.
         """
         file = cls.path()
         try:
@@ -175,9 +177,12 @@ def _describe(config: Config) -> str:
     """Return in words what a configuration decides, for the user who must allow it."""
     model = [f"chooses the model {config.model}"] if config.model else []
     servers = [
-        f"sends what is asked of {name}/… to {endpoint.base_url}"
-        if endpoint.base_url
-        else f"sets how {name}/… is asked"
+        (
+            f"sends what is asked of {name}/… to {endpoint.base_url}"
+            if endpoint.base_url
+            else f"sets how {name}/… is asked"
+        )
+        + (f" with the key in {endpoint.key}" if endpoint.key else "")
         for name, endpoint in sorted(config.endpoints.items())
     ]
     prices = ["sets prices"] if config.prices else []

@@ -1,15 +1,12 @@
 """Where the keys of providers come from.
 
-Why: keys do not belong in cells. A key comes, in this order, from `%agent key` in this session, the
+Keys do not belong in cells. A key comes, in this order, from `%agent key` in this session, the
 environment, the system's keyring, Colab's secrets, or the nearest `.env` file (`host.dotenv`).
 
 Rules
 - A `Key` never shows its value: not in repr, not in a message.
-- Only keys are used from `.env`: a cloned repository must not send them to another address.
-- The keys of a folder's `.env` are used only once the user allows it (`host.trust`): the owner of
-  such a key can read the prompts.
-- Keys and other secrets in `.env` are redacted, whether they are used or not.
-- A key is put into the keyring only on request.
+- Only keys are used from `.env`, and only once the user allows it (`host.trust`): a cloned
+  repository must not redirect requests, and the owner of a key can read the prompts.
 """
 
 from __future__ import annotations
@@ -74,7 +71,9 @@ class Key(Unpicklable):
         own = cls.find_own(provider, variables)
         offer = None if own else cls.find_offer(provider, variables)
         if offer is not None and offer.is_allowed():
-            for name, value in _select_set(_list_variables(provider, variables), read_dotenv()[1]):
+            for name, value in _select_filled(
+                _list_variables(provider, variables), read_dotenv()[1]
+            ):
                 return cls(_check_value(value, f"{name} in .env"), f"{name} in .env")
         return own
 
@@ -101,10 +100,10 @@ class Key(Unpicklable):
         known = [name for group in cls.VARIABLES.values() for name in group]
         wanted = _list_variables(provider, variables) if provider else known
         path, values = read_dotenv(folder)
-        if path is None or not any(_select_set(wanted, values)):
+        if path is None or not any(_select_filled(wanted, values)):
             return None
         # one permission covers all keys of the file
-        names = dict.fromkeys(name for name, _ in _select_set((*known, *wanted), values))
+        names = dict.fromkeys(name for name, _ in _select_filled((*known, *wanted), values))
         return Offer.of("keys", path, f"has {' and '.join(names)}")
 
     @classmethod
@@ -118,10 +117,10 @@ class Key(Unpicklable):
 
     @staticmethod
     def keep(provider: str, value: str, *, keyring: bool = False) -> str:
-        """Keep a key for this session, with `keyring` also in the keyring; return where it is kept.
+        """Store a key for this session, with `keyring` also in the keyring; return where it is.
 
         Raises UsageError if the value cannot be a key, or if the keyring cannot be written: then
-        the key is kept for this session only.
+        the key holds for this session only.
         """
         value = _check_value(value, "what was entered")
         _session_keys[provider] = value
@@ -194,7 +193,7 @@ def _list_variables(provider: str, variables: Iterable[str] | None) -> tuple[str
     return tuple(Key.VARIABLES.get(provider, ()) if variables is None else variables)
 
 
-def _select_set(names: Iterable[str], values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _select_filled(names: Iterable[str], values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield the (name, value) pairs of these names that have a value."""
     return ((name, values[name]) for name in names if values.get(name, "").strip())
 

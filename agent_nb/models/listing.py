@@ -1,12 +1,8 @@
 """Lists to choose a model from: the providers and configured endpoints, and the models of one.
 
-Why: completion, the doctor and `%agent` show what can be chosen, before any model is used.
-
-Rules
-- The list of providers uses no network. It imports a plug-in of another package only if the
-  configuration sets options of it.
-- A provider with a fault stays in the list and shows it.
-- A server's names are hostile text: a name that `-m` could not take is left out.
+Completion, the doctor and `%agent` show what can be chosen, before any model is used. So the list
+of providers uses no network, and imports a plug-in of another package only if the configuration
+sets options of it.
 """
 
 from __future__ import annotations
@@ -61,13 +57,13 @@ def list_providers() -> list[Provider]:
     configured = config.Config.load(lenient=True).endpoints
     providers = []
     for name in {*list_plugins("models"), *config.KNOWN, *configured}:
-        server, key = _server_and_key(name, configured)
+        server, key = _describe_access(name, configured)
         ready = name in configured or not key.startswith(MISSING)
         providers.append(Provider(name, server, key, ready))
     return sorted(providers, key=lambda p: (p.name not in configured, _rank_access(p.key), p.name))
 
 
-def _server_and_key(name: str, configured: Collection[str]) -> tuple[str, str]:
+def _describe_access(name: str, configured: Collection[str]) -> tuple[str, str]:
     """Return, in words, where a provider's server is and where its key comes from."""
     if name in configured or name in config.KNOWN:
         return _ask_model(name)

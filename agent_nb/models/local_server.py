@@ -1,12 +1,8 @@
 """llama.cpp's server in this process, and the progress of its start.
 
-Why a server: its answers are then read like any other server's. It listens on a loopback port and
-requires a random key, so only this process can use it.
-
-Rules
-- One server per process and file of weights, started in the background on first use.
-- The last step of loading holds the interpreter (about a second), so the file is read beforehand
-  in steps that `Loading` reports.
+The answers of a server can be read like any other's. It listens on a loopback port and requires a
+random key, so only this process can use it. The last step of loading holds the interpreter (about a
+second), so the file is read beforehand in steps that `Loading` reports.
 """
 
 from __future__ import annotations
@@ -17,6 +13,7 @@ import secrets
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,76 +70,103 @@ class Loading:
             self._listeners.remove(listener)
 
 
+class _Start(threading.Event):
+    """A start of a server; it is set once the start has succeeded, failed or was stopped."""
+
+    url = ""
+    handle: Any = None  # llama.cpp's object: the server runs while it lives
+    fault: Exception | None = None  # why the start failed
+
+
 class Server:
-    """llama.cpp's server for one file of weights, started once; `url` is "" until it is ready."""
+    """llama.cpp's server for one file of weights, started once."""
 
     def __init__(self, path: Path, alias: str) -> None:
         self.path = path
         self.alias = alias
         self.key = secrets.token_urlsafe(24)
-        self.url = ""
         self.loading = Loading()
-        self._handle: Any = None  # llama.cpp's object: the server runs while it lives
-        self._fault: Exception | None = None  # why the start failed
-        self._done = threading.Event()  # the start has succeeded or failed
-        self._thread: threading.Thread | None = None  # the one that starts the server
-        self._lock = threading.Lock()
+        self._started: _Start | None = None
+        self._lock = threading.Lock()  # of `_started`, and of the end of a start
 
-    def start(self) -> None:
+    @property
+    def url(self) -> str:
+        """The base URL, "" until the server is ready."""
+        started = self._started
+        return started.url if started is not None else ""
+
+    def start(self) -> _Start:
         """Begin to load in the background, once."""
         with self._lock:
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._load, name=f"load {self.alias}", daemon=True
-                )
-                self._thread.start()
+            if self._started is None:
+                self._started = _Start()
+                name = f"load {self.alias}"
+                load = partial(self._load, self._started)
+                threading.Thread(target=load, name=name, daemon=True).start()
+            return self._started
 
     def wait(self) -> str:
         """Return the base URL once the server is ready. Raises UsageError or ModelError."""
-        self.start()
-        self._done.wait()
-        if self._fault is not None:
-            raise self._fault
-        return self.url
+        started = self.start()
+        started.wait()
+        if started.fault is not None:
+            raise started.fault
+        return started.url
 
     def stop(self) -> None:
         """Stop the server and free its memory; `start` and `wait` start it anew."""
         with self._lock:
-            self._handle = self._thread = self._fault = None
-            self.url = ""
-            self._done.clear()
+            started, self._started = self._started, None
+            if started is not None:
+                started.handle = None
+                if not started.is_set():
+                    message = f"{self.path.name} was stopped while it was loading."
+                    started.fault = ModelError(message, code="local")
+                    started.set()
         self.loading.report("idle", 0.0, "")
 
-    def _load(self) -> None:
-        """Start the server in this thread; a fault is kept for `wait`."""
-        name = self.path.name
+    def _load(self, started: _Start) -> None:
+        """Start the server in this thread, unless it is stopped; a fault is kept for `wait`."""
+        name, handle = self.path.name, None
+        fault: Exception | None = None
         try:
-            self._read_ahead()
-            self.loading.report("loading", 0.9, f"Starting {name}")
-            self._handle = _serve(self.path, self.alias, self.key)
-            self.url = f"{self._handle.listening_address}/v1"
-            self.loading.report("ready", 1.0, f"{name} is ready")
+            self._read_ahead(started)
+            self._report(started, "loading", 0.9, f"Starting {name}")
+            if self._started is started:
+                handle = _serve(self.path, self.alias, self.key)
         except RuntimeError:
-            self._fault = UsageError(
+            fault = UsageError(
                 f"{self.path} could not be loaded: it is damaged, or of a kind that this llama.cpp does not know."
             )
         except Exception as error:
-            self._fault = ModelError(f"{name} could not be started: {error}.", code="local")
-        if self._fault is not None:
-            self.loading.report("failed", 0.0, str(self._fault))
-        self._done.set()
+            fault = ModelError(f"{name} could not be started: {error}.", code="local")
+        with self._lock:
+            if started.is_set():  # stopped meanwhile; the server ends with its handle
+                return
+            if handle is not None:
+                started.handle, started.url = handle, f"{handle.listening_address}/v1"
+            started.fault = fault
+        if fault is None:
+            self._report(started, "ready", 1.0, f"{name} is ready")
+        else:
+            self._report(started, "failed", 0.0, str(fault))
+        started.set()
 
-    def _read_ahead(self) -> None:
+    def _report(self, started: _Start, state: str, fraction: float, message: str) -> None:
+        """Report the progress of a start, unless the server was stopped."""
+        if self._started is started:
+            self.loading.report(state, fraction, message)
+
+    def _read_ahead(self, started: _Start) -> None:
         """Read the file into the system's cache, so that the last, invisible step is short."""
         size = self.path.stat().st_size
         bytes_read = 0
         with self.path.open("rb", buffering=0) as file:
-            while block := len(file.read(BLOCK)):
+            while self._started is started and (block := len(file.read(BLOCK))):
                 bytes_read += block
                 # the last tenth stands for the start of the server, which reports nothing
-                self.loading.report(
-                    "loading", 0.9 * bytes_read / max(size, 1), f"Reading {self.path.name}"
-                )
+                fraction = 0.9 * bytes_read / max(size, 1)
+                self._report(started, "loading", fraction, f"Reading {self.path.name}")
 
 
 def _serve(path: Path, alias: str, key: str) -> Any:
@@ -173,9 +197,8 @@ def count_threads() -> int:
     llama.cpp's threads wait for each other in busy loops: one that shares its core slows all of
     them (on two busy cores: 35 tokens/s with one thread, 2 to 6 with two).
     """
-    cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2
-    )
+    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()
+    cores = len(allowed) or os.cpu_count() or 2
     return max(1, min(cores - 1, 8))
 
 

@@ -1,12 +1,10 @@
 """What is sent to a model: messages made of blocks, tool specifications, and one request.
 
-Why: `agent.history` builds messages from events, a dialect rewrites them, a model encodes them for
-its provider. These types are the form that all three share.
+`agent.history` builds messages from events, a dialect rewrites them, a model encodes them for its
+provider. These types are the form that all three share; the file imports no other of the package.
 
-Rules
-- An opaque value is understood only by the API that sent it. `provider` names this API: it is the
-  constant `PROVIDER` of the API's decoder.
-- This file imports no other file of the package.
+Rule: an opaque value is understood only by the API that sent it. `provider` names this API: it is
+the constant `PROVIDER` of the API's decoder.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
 """`openai/NAME`: chat completions of OpenAI or of any compatible server.
 
-Why one class for all servers: they differ only in a few fields of the request. An error names the
-field that a server does not take, and the request is sent again without it (`_adapt`).
-
-Rules
-- OPENAI_API_KEY is required for api.openai.com; elsewhere it is sent if it is set.
-- If a server refuses `tools`, ModelError has the code `no_tools`, and the agent loop decides
-  whether to ask again without them.
+Servers differ only in a few fields of the request. An error names the field that a server does not
+take, and the request is sent again without it (`_adapt`). If it refuses `tools`, ModelError has the
+code `no_tools`, and the agent loop decides whether to ask again without them.
 """
 
 from __future__ import annotations
@@ -19,6 +15,7 @@ from typing import Any
 from ..errors import ModelError
 from .chat.decoder import ChatDecoder
 from .chat.request import encode
+from .http.errors import find_evidence
 from .http.remote import Remote, RemoteOptions
 from .http.service import Service
 from .keys import OPENAI_HOST
@@ -45,14 +42,10 @@ class OpenAIChat(Remote):
         self._limit = "max_completion_tokens" if self._http.host == OPENAI_HOST else "max_tokens"
 
     def stream(self, request: Request) -> AsyncGenerator[Sequence[Part], None]:
-        """Send the request and yield the parts of the answer.
-
-        Raises ModelError, and UsageError for a wrong setting.
-        """
+        """Send the request and yield the parts of the answer. Raises ModelError and UsageError."""
         return self._send(request, partial(self._body, request), ChatDecoder)
 
     def _body(self, request: Request) -> dict[str, Any]:
-        """Return the body of the HTTP request, as this server takes it so far."""
         return encode(
             request,
             self.model,
@@ -64,7 +57,7 @@ class OpenAIChat(Remote):
 
     def _adapt(self, fault: ModelError) -> bool:
         """Leave out or rename the field that a fault names; return whether to send again."""
-        message = f"{fault} {fault.raw}"
+        message = find_evidence(fault)
         if self._ask_usage and re.search("stream_options|include_usage", message):
             self._ask_usage = False
             return True

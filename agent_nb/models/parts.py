@@ -1,14 +1,12 @@
 """What a model returns, one stream part at a time.
 
-Why: the other rooms see one form of answer, whatever a provider sends. A decoder turns
-bytes into parts, a dialect turns text among them into finer parts, `agent.turn` turns them into
-events.
+A decoder turns bytes into parts, a dialect turns text among them into finer parts, `agent.turn`
+turns them into events. So the other rooms see one form of answer, whatever a provider sends.
 
 Rules
 - The text of a part is a delta: it continues the text of the part before. An empty delta is emitted
   only if it carries something else, such as `opaque` or the name of a call.
 - `block` is the provider's id of a text or thought, "" if the answer has only one of that kind.
-- This file imports no other file of the package.
 """
 
 from __future__ import annotations

@@ -1,14 +1,7 @@
-"""Fit a picture to a model: no larger than the model needs to recognise its content.
+"""Fits a picture to a model: no larger than the model needs to recognise its content.
 
-Why: models scale pictures down themselves, bill by their size, and refuse large ones.
-
-Rules
-- Within the limits a picture is sent byte for byte. A larger one is scaled down: a JPEG as JPEG,
-  others as PNG, or as JPEG where PNG has too many bytes.
-- Only the first frame of a moving picture that is too large is sent.
-- Without Pillow, which is optional, a picture beyond the limits is not sent.
-- Pictures come from strangers: one of more than `MOST_PIXELS` is not decoded, since few bytes can
-  fill all memory.
+Models scale pictures down themselves, bill by their size, and refuse large ones. Pictures come from
+strangers: one of more than `MOST_PIXELS` is not decoded, since few bytes can fill all memory.
 """
 
 from __future__ import annotations
@@ -50,7 +43,8 @@ class FittedPicture(msgspec.Struct, frozen=True):
     def fit(cls, data: str, side: int = SIDE, most: int = MOST_BYTES) -> FittedPicture:
         """Return a picture, given in base64, within `side` pixels and `most` bytes; never raises.
 
-        `side` limits the longer side, `most` the bytes before base64.
+        `side` limits the longer side, `most` the bytes before base64. A moving picture that is too
+        large is reduced to its first frame.
         """
         try:
             raw = base64.b64decode(data)
@@ -70,7 +64,7 @@ class FittedPicture(msgspec.Struct, frozen=True):
         try:
             with Image.open(io.BytesIO(raw)) as picture:
                 small = _scale_down(picture, side)
-            return _write(small, most, photo=kind == "image/jpeg")
+            return _compress(small, most, photo=kind == "image/jpeg")
         except Image.DecompressionBombError:
             return _make_unsent(HUGE)
         except (OSError, ValueError, SyntaxError, MemoryError):
@@ -94,13 +88,13 @@ def _scale_down(picture: Any, side: int) -> Any:
     return small
 
 
-def _write(picture: Any, most: int, *, photo: bool) -> FittedPicture:
+def _compress(picture: Any, most: int, *, photo: bool) -> FittedPicture:
     """Return a picture as PNG (a photo as JPEG) if that fits, else smaller and smaller as JPEG."""
     if not photo:
         data = _save(picture, "PNG", optimize=True)
         if len(data) <= most:
             return _encode("image/png", data)
-    plain = _on_white(picture)
+    plain = _put_on_white(picture)
     while True:
         for quality in _QUALITIES:
             data = _save(plain, "JPEG", quality=quality)
@@ -111,7 +105,7 @@ def _write(picture: Any, most: int, *, photo: bool) -> FittedPicture:
         plain = plain.resize((max(1, plain.size[0] // 2), max(1, plain.size[1] // 2)))
 
 
-def _on_white(picture: Any) -> Any:
+def _put_on_white(picture: Any) -> Any:
     from PIL import Image
 
     if picture.mode == "RGB":

@@ -1,11 +1,8 @@
 """Flat prices of tokens in US dollars, as the configuration states them.
 
-Why: providers report tokens, users think in dollars, and a budget needs prices in advance.
-
-Rules
-- A cost is computed once, when the usage of a request is known, and recorded: no replay computes
-  it.
-- Prices by tier or time of day are left to the package `genai-prices` (`tariff`).
+Providers report tokens, users think in dollars, and a budget needs prices in advance. Prices by
+tier or time of day are left to the package `genai-prices` (`tariff`). A cost is recorded with the
+usage of its request, so that no replay computes it.
 """
 
 from __future__ import annotations

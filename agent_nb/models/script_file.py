@@ -1,8 +1,6 @@
-"""Find, read and check the file of a script: the answers of the scripted model, as YAML or JSON.
+"""Finds, reads and checks the file of a script: the answers of the scripted model, as YAML or JSON.
 
-Why checked here: a mistake in a script should fail when the model is chosen, not in a later turn.
-
-Rule: a fault is a UsageError that names the file, the turn and the line, if known.
+A mistake in a script should fail when the model is chosen, not in a later turn.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The parts of a script as typed values: turns, calls, errors, usage, and cases.
 
-Why apart from `scripted`: the reader of script files (`script_file`) needs them too.
-
-Rule: an unknown key of a turn is an error, so that a mistyped key is noticed.
+They stand apart from `scripted` because the reader of script files (`script_file`) needs them too.
+An unknown key of a turn is an error, so that a mistyped key is noticed.
 """
 
 from __future__ import annotations

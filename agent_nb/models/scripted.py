@@ -1,9 +1,7 @@
 """`scripted/FILE` and `Scripted([...])`: a model that plays a script, for tests, documents and CI.
 
-Why: demonstration notebooks and tests of the agent loop need a model that works without a key or a
-network, and always answers the same.
-
-A script is a list of turns, one per request. A turn is a text, or an object with these keys:
+It works without a key or a network, and always answers the same. A script is a list of turns, one
+per request. A turn is a text, or an object with these keys:
 
     text: "…"             what the model writes, in the wire text of the dialect in use
     chunk: 4              size of the pieces of `text` in characters (default: one piece)
@@ -21,17 +19,14 @@ A file (YAML or JSON) is such a list, or an object with `turns` and optionally `
 and `cases`: a list of `{when: TEXT, turns: […]}`, for the runs whose prompt holds that text. The
 first case that fits plays; without one, the `turns` of the script.
 
-Rules
-- The k-th request of a run gets the k-th turn; `start()` returns the script for one run.
-- A failed request consumes its turn; a retry gets the next one.
-- A wrong script is a UsageError that names the file, the case and turn, and the line if possible.
+Rule: a failed request consumes its turn; a retry gets the next one.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +47,7 @@ from .tariff import Tariff
 class Scripted:
     """A model that plays `turns` (see the module); `delay` is the default seconds per piece.
 
-    Raises UsageError for an invalid turn.
+    A single text is a script of one turn. Raises UsageError if `turns` cannot be read as turns.
     """
 
     grammar = False
@@ -70,6 +65,12 @@ class Scripted:
         dialect: str = "xml",
         cases: Sequence[Case] = (),
     ) -> None:
+        if isinstance(turns, str):
+            turns = [turns]
+        if isinstance(turns, bytes | dict) or not isinstance(turns, Iterable):
+            raise UsageError(
+                f'A script is a list of turns: Scripted(["Yes."]), not a {type(turns).__name__}.'
+            )
         self.name = name
         self.dialect = dialect
         self.delay = delay
@@ -120,9 +121,8 @@ class Scripted:
         # the usage goes with the first piece: a text dialect may stop reading before the last one
         head: list[Part] = [Head(status=200, model=self.name)]
         if turn.usage:
-            head.append(
-                Usage(raw=msgspec.to_builtins(turn.usage), **msgspec.structs.asdict(turn.usage))
-            )
+            usage = msgspec.structs.asdict(turn.usage)
+            head.append(Usage(raw=msgspec.to_builtins(turn.usage), **usage))
         has_begun = False
         for batch in _make_batches(turn):
             if delay:

@@ -1,7 +1,6 @@
 """The sampling settings under their common names, checked once for all providers.
 
-Why: `temperature`, `max_tokens` and the like have one name here; each provider's request encoder
-translates them.
+Each provider's request encoder translates them.
 
 | name | value |
 |---|---|
@@ -9,9 +8,7 @@ translates them.
 | seed, max_tokens | whole numbers |
 | stop | a text or a list of texts |
 | reasoning | an effort (`none minimal low medium high xhigh`), a budget in tokens, or true/false |
-| extra_body | an object merged into the request unchanged |
-
-Rule: an unknown name, or a value of the wrong type, is a UsageError.
+| extra_body | an object whose fields go into the request, in place of fields of the same name |
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
 """A JSON Schema within the subset that a provider enforces while the model writes.
 
-Why: providers refuse a schema outside their subset. With a schema inside it, a model cannot write
-an invalid answer.
+Providers refuse a schema outside their subset. With a schema inside it, a model cannot write an
+invalid answer. Every object is closed and all its members are required: beside `properties`
+`{"a": …}` stand `"required": ["a"]` and `"additionalProperties": false`. A schema for which that
+cannot be done has no strict form.
 
-Rules
-- Every object is closed and all its members are required: the model fills in every field.
-- `OPENAI`: each document that is valid under the strict schema is valid under the original.
-- `ANTHROPIC`: bounds and patterns become words of the description; the answer is validated later.
-- A schema for which these rules cannot be kept (objects without named members, tuples, no type) has
-  no strict form; nor has a malformed one.
+Rule: each document that is valid under a strict schema for `OPENAI` is valid under the original.
+For `ANTHROPIC` bounds and patterns become words of the description; the answer is validated later.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ FORMATS = frozenset(
     {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 )
 # OpenAI's limits, kept for all providers
-MOST_LEVELS = 10  # of nested objects and lists
+MOST_LEVELS = 10  # of nested objects and lists; a definition begins anew, since it may recur
 MOST_MEMBERS = 5000  # of all objects together
 _NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _BOUNDS = (*_NUMBERS, "minItems", "maxItems", "minLength", "maxLength", "pattern")
@@ -32,12 +30,12 @@ _SHAPES = ("type", "enum", "const")
 # Python type of a fixed value -> its type in JSON Schema
 _TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
 # keywords that do not decide which values are valid; most are dropped
-_NOTES = frozenset(
+_ANNOTATIONS = frozenset(
     {"title", "default", "examples", "deprecated", "readOnly", "writeOnly", "discriminator"}
     | {"$comment", "contentMediaType", "contentEncoding", "format", "description", "$defs"}
 )
 # keywords that are translated; a schema with a keyword in neither of the sets has no strict form
-_READ = frozenset(
+_TRANSLATED = frozenset(
     {"$ref", "anyOf", "oneOf", "properties", "required", "additionalProperties", "items"}
     | {"uniqueItems", *_BOUNDS, *_SHAPES}
 )
@@ -79,14 +77,14 @@ def make_strict(schema: Mapping[str, Any], rules: Rules) -> dict[str, Any] | Non
         result = strict.translate(schema, 0)
         if definitions:
             result["$defs"] = {n: strict.translate(each, 1) for n, each in definitions.items()}
-    except (_NoStrictForm, AttributeError, KeyError, TypeError):  # or malformed
+    except (_NoStrictForm, AttributeError, KeyError, TypeError, RecursionError):  # or malformed
         return None
     members = sum(len(each.get("properties", ())) for each in _objects(result))
     return result if result.get("type") == "object" and members <= MOST_MEMBERS else None
 
 
 class _Translation:
-    """Translates the schemas of one document; all methods raise _NoStrictForm.
+    """Translates the schemas of one document; `make_strict` catches what the methods raise.
 
     `depth`: how many objects and lists enclose a schema. `result`: its strict form so far.
     """
@@ -98,10 +96,10 @@ class _Translation:
     def translate(self, schema: Any, depth: int) -> dict[str, Any]:
         """Return the strict form of a schema."""
         _require(isinstance(schema, Mapping) and depth <= MOST_LEVELS)
-        _require(not schema.keys() - _NOTES - _READ)
+        _require(not schema.keys() - _ANNOTATIONS - _TRANSLATED)
         result: dict[str, Any] = {key: schema[key] for key in _SHAPES if key in schema}
         result |= _type_of(result)
-        bounds = _take_bounds(schema, self._rules, result)
+        other_bounds = _copy_bounds(schema, self._rules, result)
         # with `worded` bounds it is left out without words: the answer is validated later
         _require(not schema.get("uniqueItems") or self._rules.worded)
         if schema.get("format") in FORMATS:
@@ -116,13 +114,13 @@ class _Translation:
         else:
             _require("items" not in schema)
         _require({"type", "anyOf", "$ref"} & result.keys())
-        return _add_description(result, schema.get("description"), bounds)
+        return _add_description(result, schema.get("description"), other_bounds)
 
     def _add_choices(self, schema: Mapping[str, Any], depth: int, result: dict[str, Any]) -> None:
         """Add a reference and options; `oneOf` becomes `anyOf` if no value fits two options."""
         if "$ref" in schema:
             name = str(schema["$ref"]).removeprefix("#/$defs/")
-            _require(name in self._definitions and not schema.keys() - _NOTES - {"$ref"})
+            _require(name in self._definitions and not schema.keys() - _ANNOTATIONS - {"$ref"})
             result["$ref"] = schema["$ref"]
         options = schema.get("oneOf")
         if options is not None:
@@ -144,11 +142,12 @@ class _Translation:
         result["additionalProperties"] = False
 
     def _are_disjoint(self, options: Any) -> bool:
-        """Return whether the options differ in the fixed text of a member that all require."""
+        """Return whether objects differ in the fixed text of a member that all require."""
         resolved = [
             self._definitions.get(str(each.get("$ref", "")).removeprefix("#/$defs/"), each)
             for each in options
         ]
+        _require(all(each.get("type") == "object" for each in resolved))  # not `null` as well
         names = set.intersection(*(set(each.get("required", ())) for each in resolved))
         members = ([each["properties"].get(name, {}) for each in resolved] for name in names)
         return any(map(_have_distinct_texts, members))
@@ -169,9 +168,9 @@ def _list_types(schema: Mapping[str, Any]) -> tuple[str, ...]:
     return (kinds,) if isinstance(kinds, str) else tuple(kinds)
 
 
-def _take_bounds(schema: Mapping[str, Any], rules: Rules, result: dict[str, Any]) -> list[str]:
-    """Take over the bounds that the provider knows; return the others as words."""
-    notes = []
+def _copy_bounds(schema: Mapping[str, Any], rules: Rules, result: dict[str, Any]) -> list[str]:
+    """Copy the bounds that the provider takes to `result`; return the others as words."""
+    others = []
     for key in _BOUNDS:
         if key not in schema:
             continue
@@ -180,8 +179,8 @@ def _take_bounds(schema: Mapping[str, Any], rules: Rules, result: dict[str, Any]
             result[key] = schema[key]
         else:
             _require(rules.worded)
-            notes.append(f"{key}: {json.dumps(schema[key], ensure_ascii=False)}")
-    return notes
+            others.append(f"{key}: {json.dumps(schema[key], ensure_ascii=False)}")
+    return others
 
 
 def _have_distinct_texts(members: list[Any]) -> bool:
@@ -192,12 +191,12 @@ def _have_distinct_texts(members: list[Any]) -> bool:
     return all(fixed) and len(texts) == len(set(texts)) and all(v.startswith('"') for v in texts)
 
 
-def _add_description(result: dict[str, Any], text: Any, notes: list[str]) -> dict[str, Any]:
-    """Return `result` with a description; a `$ref`, which must stand alone, is wrapped."""
+def _add_description(result: dict[str, Any], text: Any, bounds: list[str]) -> dict[str, Any]:
+    """Return `result` with text and bounds as description; a `$ref` must stand alone: wrap it."""
     description = str(text or "")
-    if notes:
-        bounds = f"({', '.join(notes)})"
-        description = f"{description} {bounds}" if description else bounds
+    if bounds:
+        words = f"({', '.join(bounds)})"
+        description = f"{description} {words}" if description else words
     if not description:
         return result
     if "$ref" in result:
@@ -208,7 +207,10 @@ def _add_description(result: dict[str, Any], text: Any, notes: list[str]) -> dic
 def recursive_names(definitions: Mapping[str, Any]) -> set[str]:
     """Return the names of the definitions that contain themselves, directly or not."""
     recursive: set[str] = set()
-    references = {name: set(_list_references(each)) for name, each in definitions.items()}
+    references = {
+        name: {str(m["$ref"]).removeprefix("#/$defs/") for m in _objects(schema) if "$ref" in m}
+        for name, schema in definitions.items()
+    }
     for name, direct in references.items():
         # all names that the definition leads to; itself among them means recursion
         reachable, unvisited = set[str](), direct
@@ -219,12 +221,6 @@ def recursive_names(definitions: Mapping[str, Any]) -> set[str]:
             )
         recursive |= {name} & reachable
     return recursive
-
-
-def _list_references(schema: Any) -> Iterator[str]:
-    for mapping in _objects(schema):
-        if isinstance(mapping.get("$ref"), str):
-            yield mapping["$ref"].removeprefix("#/$defs/")
 
 
 def _objects(schema: Any) -> Iterator[Mapping[str, Any]]:

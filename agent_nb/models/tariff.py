@@ -1,14 +1,7 @@
-"""How requests to one model are priced; a budget that cannot be kept is refused.
+"""How requests to one model are priced; a budget limits a run only if their cost will be known.
 
-Why: a budget limits a run only if the cost of its requests will be known.
-
-Rules
-- The table `prices` of the configuration comes first, then the model's attribute `tariff`: the
-  prices of its endpoint, else those of `genai-prices`.
-- A cost that the provider reports with an answer replaces a computed one (`reports`).
-- The package `genai-prices` (extra `prices`) is asked only about official hosts, because the same
-  model may have another price elsewhere. Nothing is downloaded.
-- An unknown price is None, never 0.
+Rule: the package `genai-prices` (extra `prices`) is asked only about official hosts, because the
+same model may have another price elsewhere. Nothing is downloaded. An unknown price is None.
 """
 
 from __future__ import annotations
@@ -58,7 +51,10 @@ class Tariff(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, model: Model) -> Tariff:
-        """Return the tariff of a model of any provider."""
+        """Return the tariff of a model of any provider.
+
+        The table `prices` of the configuration comes before the prices of the model's own tariff.
+        """
         own: Tariff = getattr(model, "tariff", None) or cls()
         # lenient: a faulty configuration is reported where it chooses a model
         prices = find_prices(Config.load(lenient=True).prices, model.name)

@@ -1,16 +1,11 @@
 """Named conversations: ordered turns, each owned by a cell.
 
 Why: a notebook cell runs again and again. Each answer must replace the cell's former answer, which
-the cell must never see.
+the cell must never see. So a cell sees the turns before its own (without a turn: all turns), back
+to the last `fresh` one.
 
-Rules
-- A cell sees the turns before its own (without a turn: all turns), back to the last `fresh` one.
-- A live run that replaces a turn drops the later ones up to the next fresh one, because they
-  continued the former answer; a replay keeps them.
-- A map is not a turn, nor is a run that failed without an answer (`is_turn`).
-- A `foreign` turn counts for matching and replaying. A live run that sends such a turn names the
-  turn in a note.
-- A conversation has one run at a time, live or replayed.
+Rule: a live run that replaces a turn drops the later ones up to the next fresh one, because they
+continued the former answer; a replay does not.
 """
 
 from __future__ import annotations
@@ -48,14 +43,10 @@ class Conversation:
 
     def runs_before(self, cell: str, *, fresh: bool = False) -> list[Sequence[Event]]:
         """Return the runs that `cell` sees, oldest first; none if `cell` starts anew (`fresh`)."""
-        return [turn.events for turn in self._turns_before(cell, fresh)]
+        return [turn.events for turn in self.turns_before(cell, fresh=fresh)]
 
-    def count_foreign(self, cell: str, *, fresh: bool = False) -> int:
-        """Return how many of the runs of `runs_before` come from records of other users."""
-        return sum(turn.foreign for turn in self._turns_before(cell, fresh))
-
-    def _turns_before(self, cell: str, fresh: bool) -> list[Turn]:
-        """Return the turns before a cell, from the last one that started anew."""
+    def turns_before(self, cell: str, *, fresh: bool = False) -> list[Turn]:
+        """Return the turns of `runs_before`: those before a cell, from the last fresh one."""
         if fresh:
             return []
         turns: list[Turn] = []

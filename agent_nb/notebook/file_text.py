@@ -1,11 +1,7 @@
 """Files as text for a model: decoded, without secrets, cut, and fenced.
 
-Why one file: a file of `--attach` and one that an `@name` mentions are sent alike.
-
-Rules
-- Bytes with many control characters are not text.
-- A text is redacted before it is cut to what is sent, and says how much is left out.
-- A fence is longer than the fences inside.
+Why one file: a file of `--attach` and one that an `@name` mentions are sent alike. A text is
+redacted before it is cut.
 """
 
 from __future__ import annotations
@@ -58,7 +54,7 @@ def describe_text(name: str, text: str, clean: Clean, most: int) -> str:
     `TABLE_LINES` lines are sent.
     """
     lines = text.count("\n") + (not text.endswith("\n") and bool(text))
-    head = f"File {one_name(name, clean)}, {lines:,} line{'' if lines == 1 else 's'}"
+    head = f"File {format_name(name, clean)}, {lines:,} line{'' if lines == 1 else 's'}"
     ending = PurePath(name).suffix.lower().lstrip(".")
     if name.lower().endswith(TABLE_ENDINGS):
         first = text.split("\n", TABLE_LINES)[:TABLE_LINES]
@@ -74,9 +70,9 @@ def describe_text(name: str, text: str, clean: Clean, most: int) -> str:
 
 
 def _clean_start(text: str, most: int, clean: Clean) -> str:
-    """Return the start of a text without secrets: its first `most` characters, or more.
+    """Return the first `most` characters of a text without secrets, or more.
 
-    It is shorter if secrets take the room: no secret moves up whose end was cut off.
+    Fewer if it is full of secrets: no text moves up from behind the part that is cleaned.
     """
     start = text[: 2 * (most + Redactor.LONGEST_KEY)]
     if len(start) == len(text):
@@ -85,6 +81,6 @@ def _clean_start(text: str, most: int, clean: Clean) -> str:
     return clean(start)[: -Redactor.LONGEST_KEY]
 
 
-def one_name(name: str, clean: Clean) -> str:
+def format_name(name: str, clean: Clean) -> str:
     """Return the name of a file on one line, without secrets."""
     return cut_end("".join(c if c.isprintable() else "�" for c in clean(name)), 200)

@@ -3,9 +3,7 @@
 Why: conversations and records belong to cells and must survive a rerun. Jupyter front ends send the
 cell's id with each request; plain nbclient, consoles and terminals do not.
 
-Rules
-- Read the identity when the magic starts; later another request may be current.
-- Nothing here raises: what a kernel does not offer counts as absent.
+Rule: read the identity when the magic starts; later another request may be current.
 """
 
 from __future__ import annotations

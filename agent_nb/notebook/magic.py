@@ -1,14 +1,10 @@
-"""`%%agent` and `%agent` as IPython magics, with their defaults (`%config AgentMagics`) and their
-help; loading and unloading of the extension.
+"""`%%agent` and `%agent` as IPython magics, and the loading and unloading of the extension.
 
-Why thin: `%load_ext` must not slow a notebook that may never run an agent.
+Why thin: `%load_ext` must not slow a notebook that may never run an agent. In a kernel it starts a
+thread that makes the slow imports; a cell that runs earlier, or in a terminal, makes them itself.
 
-Rules
-- In a kernel, a thread that `%load_ext` starts makes the slow imports. A cell that runs earlier, or
-  in a terminal, makes them itself.
-- `%%agent` returns a coroutine, which the input transformer makes the cell await.
-- Called by code outside an event loop, `%%agent` runs to its end; inside one, the caller awaits it.
-- Unloading restores the shell and ends the MCP servers; runs stay in the namespace.
+Rule: `%%agent` returns a coroutine, which the input transformer makes the cell await. Called by
+code outside an event loop, it runs to its end.
 """
 
 from __future__ import annotations
@@ -139,7 +135,7 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
         this notebook.
         """
         running_cell = self.session.cells.current(self.shell, line, cell)
-        self.session.begin(running_cell)
+        self.session.keep_start(running_cell)
         run = _run_class(line)(self.session, running_cell, lambda: self.read_options(line))
         return transform.await_or_run(run.go())
 
@@ -210,22 +206,17 @@ def _load_ahead() -> None:
         from .cell import cell_tools, run  # noqa: F401
 
         tools = cell_tools.load_default_tools()
-        if draws_and_asks:
-            _load_for_models()
+        if draws_and_asks:  # a request to a model needs clients, dialects, anyio's back end
+            import anyio
+
+            from ..host import load_plugin
+            from ..models import resolve_all  # noqa: F401
+
+            for dialect in ("native", "xml", "thinking"):
+                load_plugin("dialects", dialect)
+            asyncio.run(anyio.sleep(0))
             for tool in tools:  # checked once, for pydantic and the model of the arguments
                 tool.validate({"code": ""})
-
-
-def _load_for_models() -> None:
-    """Import the modules that a request to a model needs: clients, dialects, anyio's back end."""
-    import anyio
-
-    from ..host import load_plugin
-    from ..models import resolve_all  # noqa: F401
-
-    for dialect in ("native", "xml", "thinking"):
-        load_plugin("dialects", dialect)
-    asyncio.run(anyio.sleep(0))
 
 
 def unload_magics(shell: Any) -> None:

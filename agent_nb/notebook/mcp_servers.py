@@ -1,11 +1,8 @@
-"""The MCP servers of a folder: listed, allowed and revoked, in a cell (`%agent mcp`) or a terminal.
+"""The MCP servers of a folder: listed, allowed and revoked, by `%agent mcp` or in a terminal.
 
-Why ask: an entry of `.mcp.json` starts a program on the user's machine.
-
-Rules
-- A permission needs a clear yes at a keyboard, after the exact command was shown: a notebook that
-  runs unattended cannot grant it.
-- Listing starts nothing, and shows no secret of an entry: a saved notebook keeps the list.
+Why ask: an entry of `.mcp.json` starts a program on the user's machine. A permission needs a clear
+yes at a keyboard, after the exact command was shown: a notebook that runs unattended cannot grant
+it. Listing starts nothing, and shows no secret of an entry: a saved notebook keeps the list.
 """
 
 from __future__ import annotations

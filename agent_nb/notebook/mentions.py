@@ -3,19 +3,19 @@
 Why: a prompt is prose, and may contain addresses, decorators and code, whose `@` mentions nothing.
 `cell.mentioned` decides what a name means; completion asks here where a name may begin.
 
-Rules
-- `@` counts after white space, `(` or at the start of a line, never in code or decorators.
-- Punctuation at the end of a name, and what follows a dot in it, may belong to the sentence.
-- Only the text decides: no variable or file is looked up here.
+Rule: punctuation at the end of a name, and what follows a dot in it, may belong to the sentence, so
+a name may have several readings: `@sales.csv` this file, or else the variable `sales`.
 """
 
 from __future__ import annotations
 
-import ast
 import re
+from collections import deque
 from collections.abc import Iterator
 
 import msgspec
+
+from ..tools import parse_quietly
 
 MOST_MENTIONS = 50  # of a prompt
 CELL = "cell:"
@@ -53,10 +53,13 @@ def find_at_names(prompt: str) -> list[AtName]:
     starts = [at.start() for at in _AT.finditer(prompt)]
     if not starts:
         return []
-    code = find_code(prompt)
+    code = deque(sorted(find_code(prompt)))
+    end = 0  # of the code that begins before `start`
     mentions: list[AtName] = []
     for start in starts:
-        if any(begin <= start < end for begin, end in code):
+        while code and code[0][0] <= start:
+            end = max(end, code.popleft()[1])
+        if start < end:
             continue
         if (written := _read_name(prompt, start)) is not None:
             mentions.append(written)
@@ -178,7 +181,7 @@ def _find_decorators(lines: list[str]) -> Iterator[tuple[int, int]]:
 
 def _are_decorators(lines: list[str]) -> bool:
     try:
-        ast.parse("".join([*(line.lstrip() for line in lines), "\ndef f(): ..."]))
+        parse_quietly("".join([*(line.lstrip() for line in lines), "\ndef f(): ..."]))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True

@@ -1,15 +1,14 @@
 """The table of the options of `%%agent`: each with its names and argparse's keywords.
 
-Why a table: the parser, completion and the message for an unknown option read it.
-
-Rules
-- An option is written in full, not abbreviated.
-- The help texts are for users: `%%agent?` shows them.
+Why a table: the parser, completion and the message for an unknown option read it, and `%%agent?`
+shows its help texts to users. An option is written in full, not abbreviated.
 """
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 import msgspec
@@ -51,14 +50,11 @@ def _flag(name: str, text: str) -> Entry:
 
 
 def _parse_object(text: str) -> dict[str, Any]:
-    """Return the JSON object that an option holds.
-
-    Raises ValueError or TypeError, which argparse turns into its own message.
-    """
-    value = msgspec.json.decode(text)
-    if not isinstance(value, dict):
-        raise TypeError(f"{text} is not a JSON object")
-    return value
+    """Return the JSON object that an option holds. Raises ArgumentTypeError."""
+    with suppress(ValueError, RecursionError):
+        if isinstance(value := msgspec.json.decode(text), dict):
+            return value
+    raise ArgumentTypeError(f"{text[:60]!r} is not a JSON object, or is nested too deeply")
 
 
 OPTIONS: tuple[Entry, ...] = (

@@ -1,11 +1,7 @@
 """The options of one `%%agent` cell, read from its first line.
 
-Why strict: an ignored option could change what a run costs and may do.
-
-Rules
-- Quotes group words; backslashes are plain characters (paths, regular expressions).
-- An omitted option takes the value of `%config AgentMagics`, else the agent's default.
-- Every mistake in the line is a UsageError; for an unknown option it names a similar one, if any.
+Why strict: an ignored option could change what a run costs and may do. So every mistake in the line
+is a UsageError. Quotes group words; backslashes are plain characters (paths, regular expressions).
 """
 
 from __future__ import annotations

@@ -1,60 +1,50 @@
-"""The type that `--output TYPE` names: a name of the notebook, or an expression such as
-`list[Row]`.
+"""The type that `--output TYPE` names: a name of the notebook, or an expression like `list[Row]`.
 
-Why not `eval`: the text of an option must not run arbitrary code.
-
-Rules
-- Only names, subscripts, `|`, `None`, `...` and, in `Literal[…]`, constants are read; nothing is
-  called but the `[]` of a class or type.
-- A name means the notebook's variable, else a built-in type, else one of `_TYPING`.
-- A subscript needs a class or a type: the `[]` of other objects is never called.
+Why not `eval`: the text of an option must not run arbitrary code. Only names, subscripts, `|`,
+`None`, `...` and, in `Literal[…]`, constants are read. Only classes and types are subscripted: the
+code of other objects does not run.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
+import sys
 import typing
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import UsageError
-from .options import Options
 
 LONGEST = 500  # characters of an expression that are read
-_TYPING = ("Annotated", "Any", "Literal", "NamedTuple", "Optional", "TypedDict", "Union")
-_HOMES = ("typing", "types", "typing_extensions")  # modules of the classes of type expressions
-
-
-def wanted_type(options: Options, namespace: Mapping[str, Any]) -> Any:
-    """Return the type of the answer that a cell's options name, None for plain text.
-
-    Raises UsageError.
-    """
-    return output_type(options.kind, namespace) if options.kind else None
+_TYPING = ("Any", "Literal", "Optional", "Union")
+_NEED_BRACKETS = (typing.Annotated, typing.Literal, typing.Optional, typing.Union)
+# a type of each kind that is not a class
+_EXAMPLES: tuple[Any, ...] = (
+    list[int], int | None, typing.List, typing.List[int], typing.Tuple, typing.Optional[int],  # noqa: UP006, UP045
+    typing.Literal[1], typing.Annotated[int, 1], typing.NewType("_Id", int),
+)  # fmt: skip
+_KINDS = tuple(type(each) for each in _EXAMPLES)
+_ALIAS_MODULES = ("typing", "typing_extensions")  # they define the class of `type Row = …`
 
 
 def output_type(text: str, namespace: Mapping[str, Any]) -> Any:
     """Return the type that `text` names in the notebook's namespace. Raises UsageError."""
     expression = text.strip()
+    unreadable = UsageError(f"--output takes the type of the answer, not {_quote(expression)}.")
+    if len(expression) > LONGEST:
+        raise unreadable
     try:
-        # a text that is too long is read as "", which is a SyntaxError too
-        tree = ast.parse(expression if len(expression) <= LONGEST else "", mode="eval").body
-        kind = _evaluate(tree, namespace)
+        kind = _evaluate(ast.parse(expression, mode="eval").body, namespace)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise UsageError(
-            f"--output takes the type of the answer, not {_quote(expression)}."
-        ) from None
-    if not _is_type(kind) and kind is not typing.Any:
-        raise UsageError(_explain_no_type(expression, f"is a {type(kind).__name__}"))
+        raise unreadable from None
+    if not _is_type(kind):
+        raise UsageError(_format_type_error(expression, _describe_value(kind)))
     return kind
 
 
 def _evaluate(node: ast.expr, namespace: Mapping[str, Any]) -> Any:
-    """Return the value of a type expression, which may be no type: the callers check it.
-
-    Raises UsageError for other expressions.
-    """
+    """Return the value of an expression; the caller checks that it is a type. Raises UsageError."""
     if isinstance(node, ast.Name):
         return _look_up(node.id, namespace)
     if isinstance(node, ast.Constant) and (node.value is None or node.value is Ellipsis):
@@ -80,13 +70,15 @@ def _look_up(name: str, namespace: Mapping[str, Any]) -> Any:
     if name in _TYPING:
         return getattr(typing, name)
     raise UsageError(
-        _explain_no_type(name, "is not defined: run the cell that defines or imports it")
+        _format_type_error(name, "is not defined: run the cell that defines or imports it")
     )
 
 
 def _evaluate_subscript(node: ast.Subscript, namespace: Mapping[str, Any]) -> Any:
     """Return a type with arguments, such as `list[Row]`."""
-    base = _evaluate_type(node.value, namespace)
+    base = _evaluate(node.value, namespace)
+    if not _needs_brackets(base):
+        _check_type(node.value, base)
     elements = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     arguments: list[Any]
     if base is typing.Literal:
@@ -116,21 +108,38 @@ def _evaluate_type(
     `allows_dots`: or the dots of `tuple[int, ...]`.
     """
     value = _evaluate(node, namespace)
-    if value is None or (allows_dots and value is Ellipsis) or _is_type(value):
-        return value
-    raise UsageError(_explain_no_type(ast.unparse(node), f"is a {type(value).__name__}"))
+    if value is not None and not (allows_dots and value is Ellipsis):
+        _check_type(node, value)
+    return value
+
+
+def _check_type(node: ast.expr, value: Any) -> None:
+    if not _is_type(value):
+        raise UsageError(_format_type_error(ast.unparse(node), _describe_value(value)))
 
 
 def _is_type(value: Any) -> bool:
     """Return whether a value is a class, or a type such as `list[int]`; none of its code runs."""
-    return issubclass(type(value), type) or type(value).__module__ in _HOMES
+    kind = type(value)
+    if value is typing.Any or issubclass(kind, type):
+        return not _needs_brackets(value)
+    aliases = [getattr(sys.modules.get(m), "TypeAliasType", None) for m in _ALIAS_MODULES]
+    return any(kind is each for each in (*_KINDS, *aliases))
+
+
+def _needs_brackets(value: Any) -> bool:
+    return any(value is form for form in _NEED_BRACKETS)
+
+
+def _describe_value(value: Any) -> str:
+    return "is not a type without [ ]" if _needs_brackets(value) else f"is a {type(value).__name__}"
 
 
 def _quote(text: str) -> str:
     return repr(text if len(text) <= 80 else f"{text[:80]}…")
 
 
-def _explain_no_type(text: str, why: str) -> str:
+def _format_type_error(text: str, why: str) -> str:
     message = f"--output takes the type of the answer, and {text[:80]} {why}."
     if not text.isidentifier():
         return message

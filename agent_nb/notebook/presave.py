@@ -2,14 +2,11 @@
 
 Why a server extension: front ends send only cells to the kernel, so the kernel cannot write the
 file; and a front end that sees the file change makes its user choose a version. The hook changes
-the content that is being saved, so there is only one version.
+the content that is being saved, so there is only one version. Jupyter calls the functions that
+begin with `_jupyter_` and `_load_jupyter_` by their names.
 
-Rules
-- The hook never raises into the server: it logs an error, and the notebook is saved with the
-  changes made so far.
-- It changes only notebooks with metadata, records or views of this package.
-- `_jupyter_server_extension_points` and `_load_jupyter_server_extension` are called by Jupyter.
-- jupyter_server is not imported: it passes all objects that the hook needs.
+Rule: the hook never raises into the server: it logs an error, and the notebook is saved with the
+changes made so far.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Why: an agent must not import the notebook, yet a cell shows the runs that its c
 
 from .cell.awaited_run import find_cell_host as find_host
 from .cell.awaited_run import make_cell_screen as make_screen
-from .cell.context import of_running_cell as gather_context
+from .cell.context import gather_running_context as gather_context
 from .cell.recording import begin_recording
 from .cell.show_run import display_run as show_run
 from .follow.awaited_source import source_screen as make_source_screen

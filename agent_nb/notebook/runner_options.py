@@ -2,11 +2,9 @@
 
 Why one file: the runner writes them in one process, the kernel reads them in another.
 
-Rules
-- JupyterLab copies a cell's metadata into its request, so a stranger's notebook may set it: an
-  option counts only with the proof that our runner sent it (`host.launch`).
-- The values in `UNPROVED` only restrict a cell, so they need no proof.
-- A value of another type than declared here counts as absent: code that reads it checks its type.
+Rule: JupyterLab copies a cell's metadata into its request, so a stranger's notebook may set it: an
+option counts only with the proof that our runner sent it (`host.launch`), except the values in
+`UNPROVED`, which only restrict a cell. Any value may have another type than declared here.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ class RunnerOptions(TypedDict, total=False):
 
     rerun, model, trust: as on the command line. notebook: the path of the file.
     headless: no user watches. unshown: the outputs are dropped, so nothing needs to be drawn.
-    replies: the runner reads the numbers of a run in the reply (`publish.reply`).
+    replies: the runner reads the numbers of a run in the reply (`publish.reply_numbers`).
     stream: the path of a file for the events.
     normalize: the masks of the notebook's project, which hide what may differ from run to run.
     allowed_hosts: those that its project lets a test ask (`cell.refusing`).

@@ -1,13 +1,11 @@
 """Update the static forms of runs (HTML, text) in a notebook that is saved before they end.
 
 Why: the static form beside a live view is made when the run begins. The saved notebook must show
-the present state of the run: it goes on, it waits for an approval, or its kernel is gone.
+the present state of the run: it goes on, it waits for an approval, or its kernel is gone. The
+journal of the run says which; without one (another machine) a form stays.
 
-Rules
-- The state of a run is read from its journal. Without one (another machine) a form stays, but a
-  saved page of a run in progress then says that the end is unknown.
-- Only the run's id, and whether it is such a page, is read from an output, which may be forged.
-- An error leaves the form as it was: the notebook is saved all the same.
+Rule: only the run's id, and whether it is a saved page, is read from an output, which may be
+forged.
 """
 
 from __future__ import annotations

@@ -1,11 +1,6 @@
 """The state that one kernel keeps from cell to cell: runs, conversations and records.
 
-Why one object: cells, commands and completion need the same state.
-
-Rules
-- Of each cell, the three newest runs are kept; of older runs, the ids. The latest is `_agent`.
-- A conversation is rebuilt from the records of the cells above once, at its first use in this
-  kernel.
+Cells, commands and completion share it; `magic` makes it when the first of them needs it.
 """
 
 from __future__ import annotations
@@ -39,7 +34,7 @@ class Tape(Protocol):
 
 
 class Session:
-    """The state of one kernel.
+    """The state of one kernel: the newest runs of each cell, and the ids of all runs.
 
     `defaults` returns the configured defaults of the options. `read_options` returns the options of
     a cell with a first line, or raises UsageError.
@@ -61,7 +56,7 @@ class Session:
         self._warned: set[str] = set()  # the messages of `warn`
         self._rebuilt: set[str] = set()  # names of conversations that had their first use
         self.runs: dict[str, list[Run]] = defaultdict(list)
-        self.run_ids: set[str] = set()  # the ids of all runs
+        self.run_ids: set[str] = set()
         # cell key -> the agent cell as it was started last, and when (epoch seconds)
         self.started_cells: dict[str, tuple[Cell, float]] = {}
         self.latest: Run | None = None
@@ -69,14 +64,14 @@ class Session:
         self.tape: Tape | None = None
         self.buttons: dict[str, RunLiveButton] = {}  # of replays, by cell key
 
-    def keep(self, cell: Cell, run: Run, variable: str) -> None:
+    def keep_run(self, cell: Cell, run: Run, variable: str) -> None:
         """Remember a run and leave it in the user's namespace, as `_agent` and as `variable`."""
         self.latest = run
         self.run_ids.add(run.id)
         self.runs[cell.key] = [run, *self.runs[cell.key]][:MOST_RUNS]
         self.shell.user_ns["_agent"] = self.shell.user_ns[variable] = run
 
-    def begin(self, cell: Cell) -> None:
+    def keep_start(self, cell: Cell) -> None:
         """Remember an agent cell that starts now."""
         self.started_cells[cell.key] = (cell, time.time())
 
@@ -87,7 +82,7 @@ class Session:
             print_warning(message)
 
     def sign(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the record signed by this user, or unsigned with a warning if there is no key."""
+        """Return the record signed by this user, or without a key unsigned, with a warning."""
         key = user_key()
         if not key:
             self.warn(

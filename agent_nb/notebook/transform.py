@@ -6,11 +6,9 @@ it runs and tools with top-level await can run beside it.
 
 Rules
 - The body reaches the magic exactly as typed, with all quotes, backslashes, braces and line ends.
-- `%%agent?` and `%%agent??` stay IPython's help; `%%agentic` is another magic.
-- `rewrite` is installed before IPython's clean-up, which would strip `>>>` from a prompt, and after
-  it, for indented cells and a pasted `In [1]: %%agent`.
+- `rewrite` is installed twice: before IPython's clean-up, which strips `>>>` from prompts, and
+  after it, for indented cells and a pasted `In [1]: %%agent`.
 - `await_attach` runs after IPython has parsed line magics, so `%agent attach` in a string stays.
-- The target is `get_ipython()`, a builtin while a cell runs, so that `%reset` cannot remove it.
 """
 
 from __future__ import annotations
@@ -24,7 +22,9 @@ from ..record import agent_cell
 
 MAGIC = "agent"
 BARE = ("--from", "--fix")  # options of cells that need no body; IPython refuses an empty one
-_ATTACH = re.compile(r"^(\w+\s*=\s*)?(get_ipython\(\)\.run_line_magic\('agent', 'attach\b)")
+_ATTACH = re.compile(
+    r"^([\w.]+(?:\[[^=\]]*\][\w.]*)*\s*=\s*)?(get_ipython\(\)\.run_line_magic\('agent', ['\"]attach\b)"
+)
 
 
 def rewrite(lines: list[str]) -> list[str]:
@@ -38,11 +38,17 @@ def rewrite(lines: list[str]) -> list[str]:
     return [f"await get_ipython().run_cell_magic({MAGIC!r}, {line!r}, {body!r})\n"]
 
 
+# While a cell is typed in a terminal, IPython runs transformers without side effects to check
+# whether it is complete. Rewritten, the first line alone would look complete; unchanged, IPython's
+# rule applies (a blank line ends a cell magic).
+rewrite.has_side_effects = True  # type: ignore[attr-defined]
+
+
 def await_attach(lines: list[str]) -> list[str]:
     """Return the lines of a cell with `%agent attach` awaited; IPython has parsed its magics.
 
-    An indented one does not change. A semicolon keeps IPython from displaying the run as the line's
-    value: the cell shows the run's cards already.
+    An indented one does not change: `await` in a plain function is an error. A semicolon keeps
+    IPython from displaying the run as the line's value: the cell shows the run's cards already.
     """
     return [_await_attach(line) for line in lines]
 
@@ -53,12 +59,6 @@ def _await_attach(line: str) -> str:
         return line
     name, call = matched[1] or "", line[matched.start(2) :]
     return f"{name}await {call}" if name else f"await {call.rstrip()};\n"
-
-
-# While a cell is typed in a terminal, IPython runs transformers without side effects to check
-# whether it is complete. Rewritten, the first line alone would look complete; unchanged, IPython's
-# rule applies (a blank line ends a cell magic).
-rewrite.has_side_effects = True  # type: ignore[attr-defined]
 
 
 def await_or_run(work: Coroutine[Any, Any, Any]) -> Any:

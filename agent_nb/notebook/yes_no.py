@@ -1,7 +1,4 @@
-"""Questions at the keyboard that take yes or no.
-
-Rule: everything but a clear yes is a no, because a yes grants permissions or deletes data.
-"""
+"""Questions at the keyboard that take yes or no; everything but a clear yes is a no."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ Order of imports, lowest level first: agent_cells, figure_data, file_lock, ipynb
 < countersign, split_merge
 < metadata
 < outputs
-< forgotten, used_calls
+< forgotten, output_widgets, used_calls
 < notebook_file
 """
 

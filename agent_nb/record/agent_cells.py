@@ -1,6 +1,6 @@
 """The source of an agent cell: how it is recognised, split and hashed.
 
-Why in `record`: records are matched to cells by their source, also where no kernel runs.
+Why hashed: a record names the text of its cell by the hash, and so follows a cell to another id.
 """
 
 from __future__ import annotations

@@ -3,23 +3,17 @@
     nb.metadata["agent_nb"]["signatures"] = {"sha256:…": "-----BEGIN SSH SIGNATURE-----…"}
 
 Why in addition to the record's own signature (`signing`): only the record's maker can check that
-signature, with a secret that never leaves the machine. Here a person signs after reading the
-record, and anyone can check the signature.
+one, with a secret that never leaves the machine. Here a person signs after reading the record, and
+anyone can check the signature.
 
-Rules
-- A signature covers the record's hash, the cell's source and what the signer was shown.
-- Signatures of the older first form do not cover what was shown, because calls of rows and
-  sub-agents were not listed then: they count only for records without such calls.
-- Anyone can write into a notebook: only a valid signature by a signer counts.
-- A newer signature by the same key for the same record and source replaces the older one.
+Rule: signatures of the older first form do not cover what the signer was shown, because calls of
+rows and sub-agents were not listed then. They count only for records without such calls.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Literal
-
-import msgspec
 
 from ..errors import UsageError
 from ..wire import as_dict
@@ -29,7 +23,6 @@ from .signers import NAMESPACE, Signer
 from .signing import stored_hash
 from .ssh_signature import (
     PrivateKey,
-    Signature,
     armor_signature,
     find_signatures,
     fingerprint_key,
@@ -57,7 +50,7 @@ def signed_message(record: str, source: str, shown: str) -> bytes:
     """Return the message to sign.
 
     `record`: the hash of the record. `source`: the hash of the cell's source. `shown`: the digest
-    of what the signer was shown ("": the message of the first form).
+    of the calls that the signer was shown ("": the message of the first form).
     """
     lines = [f"{_PREFIX} {2 if shown else 1}", record, source, *([shown] if shown else [])]
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")
@@ -113,59 +106,44 @@ class Signatures:
 
         Raises MissingExtra if that cannot be checked here.
         """
-        return [n for n, verdict in self._check(record, source, signers) if verdict == "good"]
+        return [n for n, verdict in self._judge(record, source, signers) if verdict == "good"]
 
     def describe(self, record: Record, source: str, signers: Iterable[Signer]) -> list[str]:
         """Describe the signatures of a record and whether they count.
 
         Raises MissingExtra if that cannot be checked here.
         """
-        return [_SENTENCES[v].format(name) for name, v in self._check(record, source, signers)]
+        return [_SENTENCES[v].format(name) for name, v in self._judge(record, source, signers)]
 
-    def _check(
+    def _judge(
         self, record: Record, source: str, signers: Iterable[Signer]
     ) -> Iterator[tuple[str, Verdict]]:
         """Yield (name of its signer, else fingerprint of its key; verdict) of each signature."""
         names = {signer.key: signer.name for signer in signers if not signer.problem}
         record_hash = stored_hash(record)
         texts = self.merge(self._metadata, hashes=[record_hash])
-        messages: _Messages | None = None
+        messages: list[tuple[bytes, Verdict]] = []
         for _, signature in find_signatures(texts.get(record_hash)):
             name = names.get(signature.key)
             if not name:
                 yield fingerprint_key(signature.key), "stranger"
                 continue
             # reading the calls is slow, so it waits for the first signature by a signer
-            messages = messages or _Messages.of(record, source)
-            yield name, messages.judge(signature)
+            messages = messages or _list_messages(record, source)
+            verdicts = (v for m, v in messages if verify_signature(signature, m, NAMESPACE))
+            yield name, next(verdicts, "bad")
 
 
-class _Messages(msgspec.Struct, frozen=True):
-    """The two messages that a signature of a record may sign, in the present and the first form.
+def _list_messages(record: Record, source: str) -> list[tuple[bytes, Verdict]]:
+    """Return the messages that a signature may sign, each with the verdict on that signature.
 
-    `present`: b"" if the calls cannot be listed. `first_counts`: whether a signature of the first
-    form counts: all calls can be listed, and no row or sub-agent made one of them.
+    One of the first form counts if all calls can be listed, and no row or sub-agent made any.
     """
-
-    present: bytes
-    first: bytes
-    first_counts: bool
-
-    @classmethod
-    def of(cls, record: Record, source: str) -> _Messages:
-        """Return the messages for a record in a cell with this source."""
-        record_hash = stored_hash(record)
-        first = signed_message(record_hash, source, "")
-        try:
-            shown, is_inside = RecordedCall.digest_all(record)
-        except UsageError:
-            return cls(b"", first, False)
-        return cls(signed_message(record_hash, source, shown), first, not is_inside)
-
-    def judge(self, signature: Signature) -> Verdict:
-        """Return whether a signature signs one of the messages and counts."""
-        if self.present and verify_signature(signature, self.present, NAMESPACE):
-            return "good"
-        if not verify_signature(signature, self.first, NAMESPACE):
-            return "bad"
-        return "good" if self.first_counts else "again"
+    record_hash = stored_hash(record)
+    first = signed_message(record_hash, source, "")
+    try:
+        shown, is_inside = RecordedCall.digest_all(record)
+    except UsageError:
+        return [(first, "again")]
+    present = signed_message(record_hash, source, shown)
+    return [(present, "good"), (first, "again" if is_inside else "good")]

@@ -1,14 +1,11 @@
 """Compare the markup (HTML, SVG, LaTeX …), the JSON and the charts of two displays.
 
 Why: if another cell of a table is highlighted, or a chart has another axis, the display differs,
-even if the model reads the same text. But libraries write new, invisible ids into each display.
+even if the model reads the same text. But libraries write new, invisible ids into each display, so
+ids are replaced; and what people do not see (comments, the `config` of a Plotly chart) is left out.
 
-Rules
-- Ids become numbers. Markup has ids only in its tags, styles and scripts, not in its text.
-- Nobody sees comments and `<metadata>` of markup, so they do not count.
-- The `config` of a Plotly chart does not count: it decides how people can use the chart.
-- Only MIME types that both displays have are compared. Plain text and pictures are compared
-  elsewhere; `uncompared_kinds` returns the types that nothing compares.
+Rule: only MIME types that both displays have are compared. Plain text and pictures are compared
+elsewhere; `uncompared_kinds` returns the types that nothing compares.
 """
 
 from __future__ import annotations

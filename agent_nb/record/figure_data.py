@@ -1,17 +1,11 @@
 """A figure as data (its artists with texts, numbers and styles), and how two figures differ.
 
 Why not pixels alone: a changed digit of a title, or one outlier, changes fewer pixels than another
-version of a font does. Data differ only where the figure does, and a difference can be named.
+version of a font does. Data differ only where the figure does, and a difference can be named. Texts
+are compared by the caller's function, because the caller knows the masks.
 
-Rules
-- Data come from strangers: malformed ones, or more than `LARGEST` bytes, do not count.
-- The caller's function compares texts, because the caller knows the masks, which hide what may
-  differ; styles are compared exactly.
-- Numbers are equal within a few millionths of the range of their array, or within the tolerance
-  (`within`) that the recorded array names.
-- Long arrays are stored as count, extremes and a hash of their rounded numbers.
-- Data of two versions of the library must not be compared, because defaults and locators change;
-  `pictures` checks that before.
+Rule: data of two versions of the drawing library must not be compared, because defaults and
+locators change; `pictures` checks that before.
 """
 
 from __future__ import annotations
@@ -33,7 +27,8 @@ SameText = Callable[[str, str], bool]  # whether two texts count as equal
 class Numbers(msgspec.Struct, frozen=True, omit_defaults=True):
     """An array: its `values` (None: not finite), or of a long one their count, extremes and `hash`.
 
-    `within`: the tolerated difference, if it is not the usual share of the range.
+    The hash covers the rounded numbers (`GRID`). `within`: the tolerated difference, if it is not
+    the usual share of the range.
     """
 
     GRID: ClassVar = 1_000_000  # steps of the range, to which numbers are rounded before hashing

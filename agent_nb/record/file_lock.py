@@ -1,9 +1,7 @@
 """Locks that show whether the process that wrote a file still runs.
 
-Why: a killed process cannot clean up, but the operating system releases its locks.
-
-Rule: Windows has no locks of this kind. There `is_locked` returns None, and the caller must judge
-by something else, such as the age of the file.
+Why: a killed process cannot clean up, but the operating system releases its locks. On Windows,
+which has no such locks, the caller judges by something else, such as the age of the file.
 """
 
 from __future__ import annotations

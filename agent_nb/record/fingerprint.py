@@ -7,8 +7,6 @@ Rules
 - Of the earlier runs, the texts of prompts, calls and answers count; pictures, ids, times, tool
   output and sub-agents do not.
 - Approval and limits do not count: they decide whether a run may happen, not what it says.
-- The user's home folder does not count, so that a record matches on another machine.
-- A run without a type of answers has no digest for it, so that older records still match.
 """
 
 from __future__ import annotations
@@ -80,12 +78,8 @@ class Digests(dict[str, str]):
 
     def with_prompt(self, prompt: str, attachments: Sequence[Mapping[str, Any]] = ()) -> Digests:
         """Return the digests of the same run with another prompt (redacted)."""
-        return Digests(
-            {
-                **self,
-                "prompt": digest_value(_describe_prompt(prompt, attachments, home_at(None).hide)),
-            }
-        )
+        digest = digest_value(_describe_prompt(prompt, attachments, home_at(None).hide))
+        return Digests({**self, "prompt": digest})
 
     @property
     def hash(self) -> str:

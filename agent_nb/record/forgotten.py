@@ -18,7 +18,7 @@ from .record import RECORD_MIME
 MOST_MARKS = 500  # the most marks that are kept
 
 
-def take_forgotten(nb: Notebook, *saved: Any) -> list[str]:
+def erase_forgotten(nb: Notebook, *saved: Any) -> list[str]:
     """Remove forgotten runs from the outputs; return the newest `MOST_MARKS` marks, oldest first.
 
     `saved`: versions of our metadata, which hold the marks of earlier saves.

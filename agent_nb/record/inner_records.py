@@ -1,13 +1,11 @@
 """The records inside a record: the record of a map holds the records of its rows.
 
-Why in the room `record`, not with maps: all code that lists what a record holds (`recorded_calls`)
-needs the inner records.
+The state event `map.rows` holds them, as `{"shared": …, "rows": {key: record}}`; `shared` are the
+fields that the first events of all rows have in common.
 
 Rules
-- The state event `map.rows` holds them, as `{"shared": …, "rows": {key: record}}`; `shared` are
-  the fields that the first events of all rows have in common.
-- Reading copies `shared` into each row, so a small file could grow to gigabytes: once all copies
-  together exceed `LIMIT` by far, further rows are ignored.
+- Reading copies `shared` into each row, so a small file could grow to gigabytes: the size of all
+  copies is limited (`_READ_FACTOR`), and further rows are ignored.
 - Rows in an imported run do not count: the user signs its record, but its events come from others.
 """
 

@@ -1,13 +1,8 @@
 """A notebook file as JSON: read with errors that say what is wrong, written whole or not at all.
 
-Why one reader: notebooks come from many tools and out of merges, and all code must take a damaged
-one alike.
-
-Rules
-- All other code reads cells, outputs and sources through this file; its readers tolerate any JSON.
-- No Jupyter package is imported.
-- Cells of older files, and of Colab, have no ids: `with_ids` adds them for reading; nothing writes
-  them into the cells.
+Why one reader, which needs no Jupyter package: notebooks come from many tools and out of merges,
+and all code must take a damaged one alike. Cells of older files, and of Colab, have no ids:
+`with_ids` adds them for reading; nothing writes them into the cells.
 """
 
 from __future__ import annotations
@@ -19,6 +14,7 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from errno import EACCES, EBUSY, EPERM, EROFS
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +31,7 @@ CONFLICT_MESSAGE = (  # the message of MergeConflictError
     "Or keep the runs of both: jupyter agent-nb git-setup, then git checkout -m {name} merges it again. What is then still marked is text "
     "of cells: edit it."
 )
+_DEFAULT_LAYOUT = 1, "\n"  # of a new file, and of one without indents
 Notebook = Mapping[str, Any]
 Cell = dict[str, Any]
 Output = dict[str, Any]
@@ -98,24 +95,43 @@ def load_notebook(path: str | Path) -> dict[str, Any]:
     except MergeConflictError as fault:
         raise UsageError(str(fault)) from fault
     except (OSError, ValueError) as fault:
-        raise UsageError(f"{path} cannot be read as a notebook: {fault}") from fault
+        # the text of an OSError names the file, too
+        reason = getattr(fault, "strerror", None) or fault
+        raise UsageError(f"{path} cannot be read as a notebook: {reason}") from fault
     if not isinstance(nb, dict) or not isinstance(nb.get("cells"), list):
         raise UsageError(f"{path} is not a notebook of format 4: it has no list of cells.")
     return nb
 
 
-def save_notebook(nb: dict[str, Any], path: str | Path) -> None:
-    """Write a notebook file atomically, indented as the existing file; a link to it stays.
+def save_notebook(nb: dict[str, Any], path: str | Path, *, sort_keys: bool = False) -> None:
+    """Write a notebook file atomically, laid out as the existing file; a link to it stays.
 
-    Raises OSError.
+    A file that cannot be replaced is written over, and so is what is not a regular file, such as a
+    pipe. Raises OSError.
     """
-    target = Path(os.path.realpath(path))
-    text = json.dumps(nb, ensure_ascii=False, indent=_read_indent(target)) + "\n"
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    path = Path(path)
+    is_file = path.is_file()
+    indent, line_end = _read_layout(path) if is_file else _DEFAULT_LAYOUT
+    text = json.dumps(nb, ensure_ascii=False, indent=indent, sort_keys=sort_keys) + "\n"
+    # a lone surrogate has no UTF-8, but its escape in Python is also its escape in JSON
+    data = text.replace("\n", line_end).encode("utf-8", "backslashreplace")
+    try:
+        if is_file or not path.exists():
+            _replace_file(Path(os.path.realpath(path)), data)
+            return
+    except OSError as fault:
+        # the folder takes no other file, or the file is mounted alone, as into a container
+        if not is_file or fault.errno not in (EACCES, EPERM, EROFS, EBUSY):
+            raise
+    path.write_bytes(data)
+
+
+def _replace_file(target: Path, data: bytes) -> None:
+    # a short name, since that of the target may be as long as names can be
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".agent-nb-")
     try:
         with os.fdopen(handle, "wb") as file:
-            # a lone surrogate has no UTF-8, but its escape in Python is also its escape in JSON
-            file.write(text.encode("utf-8", "backslashreplace"))
+            file.write(data)
         # `mkstemp` lets only the owner read: give the mode of the old file, or of any new file
         os.chmod(name, target.stat().st_mode if target.exists() else 0o666 & ~_read_umask())
         Path(name).replace(target)
@@ -182,14 +198,14 @@ def source_of(cell: Mapping[str, Any]) -> str:
     return "".join(map(str, source)) if isinstance(source, list) else str(source)
 
 
-def _read_indent(path: Path) -> int | str:
-    # the white space before the first key; 1 (a space) for a new file or one without indents
+def _read_layout(path: Path) -> tuple[int | str, str]:
+    """Return the white space before a file's first key, and its line end."""
     try:
-        with path.open(encoding="utf-8") as file:
-            first_indent = re.match(r"\{\r?\n([ \t]+)", file.read(100))
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            first_lines = re.match(r"\{(\r?\n)([ \t]+)", file.read(100))
     except (OSError, ValueError):
-        return 1
-    return first_indent[1] if first_indent else 1
+        return _DEFAULT_LAYOUT
+    return (first_lines[2], first_lines[1]) if first_lines else _DEFAULT_LAYOUT
 
 
 def _read_umask() -> int:

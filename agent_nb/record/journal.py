@@ -1,17 +1,14 @@
 """The journal of a run in progress, which survives a killed kernel and a closed page.
 
 Why: the record reaches the notebook only if the run ends, its page is open and the notebook is then
-saved. Until then the run stands in an NDJSON file of the user's state folder
-(`START-RUN.ndjson`): a header line, then every event as it happens, deltas included.
+saved. Until then the run stands in an NDJSON file of the user's state folder (`START-RUN.ndjson`):
+a header line, then every event as it happens, deltas included.
 
 Rules
-- The operating system has each event before the call returns: no buffer, no thread.
-- An event that names the home folder, or holds its sign (`Home.SIGN`), is a line
-  `{"home": packed}`, packed as in a record.
+- The operating system has each event before the call returns: neither a buffer nor a thread.
 - A full disk or a folder that cannot be written ends the journal, never the run.
-- The writer locks its file: a file without a lock belongs to no living process.
-- A file gets its final name only once it is locked, or another process could remove it.
-- Without locks (Windows), a file written within the last `QUIET` seconds is in use.
+- A file gets its final name only once it is locked, because any process may remove a file that has
+  that name and no lock. Without locks (Windows) the age of a file decides.
 """
 
 from __future__ import annotations
@@ -27,14 +24,14 @@ import msgspec
 
 from ..events import Event, encode_event
 from ..host import make_private_folder, shorten_path
-from ..wire import encode_canonical
+from ..wire import dumps, encode_canonical
 from . import file_lock
 from .packing import Home, Packer, hash_text
 
 FORMAT = 1
 ENDING = ".ndjson"
 HIDDEN = "home"  # the key of a packed event in its line
-_WHOLE = 1 << 62  # size above which a packer makes a payload: never, as a line has no payloads
+_NO_PAYLOADS = 1 << 62  # the size above which a value of a line would become a payload
 MAX_AGE = 14 * 24 * 3600.0  # seconds that a journal is kept
 MAX_BYTES = 200 << 20  # of all journals together
 QUIET = 60.0  # seconds; without locks, a journal unchanged for longer is abandoned
@@ -77,7 +74,7 @@ class Journal:
         self.path: Path | None = None
         self.warning = ""
         self._warn = warn
-        self._where, self._clean = where, clean
+        self._where, self._clean = where or self.folder(), clean
         self._file = -1  # the descriptor; -1: nothing is written
         started = time.time()
         self._home = Home.of_user()
@@ -91,9 +88,9 @@ class Journal:
             pid=os.getpid(),
         )
         try:
-            self._open((where or self.folder()), f"{started:.3f}-{_safe_name(run)}{ENDING}", header)
+            self._open(f"{started:.3f}-{_safe_name(run)}{ENDING}", header)
         except OSError as fault:
-            todo = f"Make {shorten_path(where or self.folder())} writable, or set XDG_STATE_HOME."
+            todo = f"Make {shorten_path(self._where)} writable, or set XDG_STATE_HOME."
             self._end(
                 f"No journal of this run is kept ({fault.strerror or fault}). If the kernel dies, what is not saved is lost. {todo}"
             )
@@ -105,7 +102,7 @@ class Journal:
         try:
             self._write(self._encode(event) + b"\n")
         except OSError as fault:
-            where = shorten_path(self._where or self.folder())
+            where = shorten_path(self._where)
             lost = "If the kernel dies before the notebook is saved, the run is lost from here on."
             self._end(
                 f"The journal of this run stopped ({fault.strerror or fault}). {lost} Make room at {where}."
@@ -162,11 +159,11 @@ class Journal:
         except OSError:
             return False
 
-    def _open(self, where: Path, name: str, header: Header) -> None:
+    def _open(self, name: str, header: Header) -> None:
         """Make and lock the file, give it its name and write its header. Raises OSError."""
-        make_private_folder(where)
+        make_private_folder(self._where)
         # `files` does not list the first name: its ending is another one
-        path, unlisted = where / name, where / f".{name}.new"
+        path, unlisted = self._where / name, self._where / f".{name}.new"
         if path.exists():
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
         self._file = os.open(unlisted, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
@@ -177,13 +174,14 @@ class Journal:
             _remove(unlisted)
             raise
         self.path = path
-        self._write(msgspec.json.encode(header) + b"\n")
+        # names of files and cells may hold half characters, which `dumps` replaces
+        self._write(dumps(msgspec.to_builtins(header)).encode() + b"\n")
 
     def _encode(self, event: Event) -> bytes:
         line = encode_event(event)
         if not self._home.occurs_in(line.decode()):
             return line
-        packed = Packer(self._home, _WHOLE).pack(msgspec.json.decode(line))
+        packed = Packer(self._home, _NO_PAYLOADS).pack(msgspec.json.decode(line))
         return encode_canonical({HIDDEN: packed}).encode()
 
     def _end(self, warning: str) -> None:

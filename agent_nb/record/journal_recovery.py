@@ -1,9 +1,7 @@
 """Read runs back from their journals, after the kernel or the page was lost.
 
-Why apart from `journal`: writing must be quick and simple, reading must cope with damaged files.
-
-Rule: lines that cannot be read are skipped, such as a torn last line or foreign ones; a header that
-cannot be read counts as empty.
+Why apart from `journal`: writing must be quick and simple, reading must cope with damaged files,
+such as a last line that was written in part.
 """
 
 from __future__ import annotations
@@ -17,18 +15,7 @@ from typing import Any
 import msgspec
 
 from .. import events
-from ..events import (
-    Call,
-    Delta,
-    Event,
-    EventLog,
-    Respond,
-    Think,
-    complete_log,
-    decode_event,
-    encode_chunks,
-    event_from,
-)
+from ..events import Delta, Event, EventLog, complete_log, decode_event, encode_chunks, event_from
 from .journal import HIDDEN, Header, Journal
 from .packing import Home, Unpacker
 
@@ -106,14 +93,12 @@ class RecoverableRun(msgspec.Struct, frozen=True, kw_only=True):
     @staticmethod
     def read_events(path: Path) -> list[Event]:
         """Return the events of a journal without the end that `recover` adds. Raises OSError."""
-        return fold_deltas(read_journal(path)[1])
+        return fold_deltas(read_journal(path))
 
 
-def read_journal(path: Path) -> tuple[Header, list[Event]]:
-    """Return the header and all events of a journal, deltas included. Raises OSError."""
-    lines = path.read_bytes().split(b"\n")
-    header = _parse_header(lines[0])
-    return header, _parse_events(lines[1:])
+def read_journal(path: Path) -> list[Event]:
+    """Return all events of a journal, deltas included. Raises OSError."""
+    return _parse_events(path.read_bytes().split(b"\n")[1:])
 
 
 def fold_deltas(stream: Iterable[Event]) -> list[Event]:
@@ -156,9 +141,9 @@ def _make_block(pieces: list[Delta], start: float, seq: int) -> Event:
     }
     text = "".join(p.text for p in pieces)
     if first.of != "call":
-        return (Think if first.of == "think" else Respond)(content=text, **fields)
+        return (events.Think if first.of == "think" else events.Respond)(content=text, **fields)
     name, call_id = next((p.name for p in pieces if p.name), ""), f"lost_{first.block}"
-    return Call(call_id=call_id, synthetic=True, name=name, raw_args=text, **fields)
+    return events.Call(call_id=call_id, synthetic=True, name=name, raw_args=text, **fields)
 
 
 def _parse_header(line: bytes) -> Header:

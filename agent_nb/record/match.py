@@ -1,11 +1,7 @@
 """Find the recorded run that has the inputs of a cell.
 
-Why: a cell may have several records, some of them old, changed or with other inputs; at most one
-may be replayed as its run.
-
-Rules
-- A record whose content does not match its hash never counts.
-- The code of tools does not count: a run is found even if a tool has changed since.
+Why: a cell may have several records, some of them old, changed or with other inputs. The code of
+tools is not an input: a run is found even if that code has changed.
 """
 
 from __future__ import annotations

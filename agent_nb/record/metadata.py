@@ -3,11 +3,9 @@
     {"version": 1, "runs": {cell id: [record, …]}, "payloads": {key: value}, "signatures": {…},
      "gone": {cell id: saves}, "forgotten": [mark, …], "tape": {cell id: [[record id, …], …]}}
 
-Why payloads apart: records of one notebook share large values, such as pictures.
-
-Rules
-- Reading raises nothing; `ours`, the metadata, may be any JSON value.
-- Fields that this version does not know are kept.
+Payloads stand apart because records of one notebook share large values, such as pictures: a record
+is stored bare, and whole with the payloads that it needs. Reading raises nothing; `ours`, the
+metadata, may be any JSON value.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ TAPE = "tape"  # the key of the lists of taped calls (`used_calls`)
 Runs = dict[str, list[Record]]  # whole records by cell id
 
 
-def read_stored_records(ours: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+def read_whole_records(ours: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (cell id, whole record) of every JSON object under `runs`, readable or not."""
     payloads = Payloads.of(as_dict(ours).get("payloads"))
     for cell, record in read_bare_records(ours):
@@ -34,7 +32,7 @@ def read_stored_records(ours: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def read_stored_runs(ours: Any, *, whole: bool = True) -> Runs:
     """Return the readable records of our metadata by cell id, with their payloads if `whole`."""
-    return group_by_cell(read_stored_records(ours) if whole else read_bare_records(ours))
+    return group_by_cell(read_whole_records(ours) if whole else read_bare_records(ours))
 
 
 def group_by_cell(records: Iterable[tuple[str, Any]]) -> Runs:
@@ -47,7 +45,7 @@ def group_by_cell(records: Iterable[tuple[str, Any]]) -> Runs:
 
 
 def read_bare_records(ours: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (cell id, record as stored, without payloads) of every JSON object under `runs`."""
+    """Yield (cell id, bare record) of every JSON object under `runs`, readable or not."""
     for cell, listed in as_dict(as_dict(ours).get("runs")).items():
         for record in as_list(listed):
             if isinstance(record, dict):
@@ -89,7 +87,7 @@ def build_metadata(
     `gone`: for how many saves each missing cell has been missing. `forgotten`: the marks of
     forgotten runs. `tape`: the lists of taped calls. `mine`: our metadata in the notebook so far;
     `previous`: in its file on disk. The signatures of both stay, and the fields of `mine` that this
-    version does not know.
+    version does not know. The keys are sorted, as Jupyter writes them.
     """
     payloads: dict[str, Any] = {}
     bare: Runs = {}
@@ -109,9 +107,5 @@ def build_metadata(
         TAPE: tape,
     }
     unknown_fields = {k: v for k, v in as_dict(mine).items() if k not in optional}
-    return {
-        **unknown_fields,
-        "version": METADATA_VERSION,
-        "runs": bare,
-        **{k: v for k, v in optional.items() if v},
-    }
+    fields = {**unknown_fields, "version": METADATA_VERSION, "runs": bare}
+    return dict(sorted((fields | {k: v for k, v in optional.items() if v}).items()))

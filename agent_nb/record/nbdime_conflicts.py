@@ -14,7 +14,7 @@ from .ipynb import Notebook, metadata_of
 from .packing import Payloads
 from .record import METADATA_KEY
 
-NBDIME = "nbdime-conflicts"  # {side: [entry of a diff, …]}
+NBDIME = "nbdime-conflicts"  # the key of {side: [entry of a diff, …]}
 
 
 def list_unmerged_records(nb: Notebook) -> list[tuple[str, dict[str, Any]]]:
@@ -35,7 +35,7 @@ def list_unmerged_records(nb: Notebook) -> list[tuple[str, dict[str, Any]]]:
     return [(cell, Payloads.attach(run, payloads)) for cell, run in runs if isinstance(run, dict)]
 
 
-def take_unmerged_records(nb: Notebook) -> list[tuple[str, dict[str, Any]]]:
+def pop_unmerged_records(nb: Notebook) -> list[tuple[str, dict[str, Any]]]:
     """Return `list_unmerged_records`, and remove them; conflicts in other metadata stay."""
     records, metadata = list_unmerged_records(nb), metadata_of(nb)
     our_entries = _list_our_entries(metadata)
@@ -58,8 +58,9 @@ def _list_our_entries(metadata: dict[str, Any]) -> list[Any]:
 def _walk_diff(entry: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Yield (path, value) of what an entry of a diff in nbdime's format adds to our metadata.
 
-    A path is (our key, field, key), such as (our key, "runs", cell id): values three levels deep.
-    An entry names a `key`, and holds a nested `diff`, a new `value` or a list of values.
+    {"key": "agent_nb", "diff": [{"key": "runs", "diff": [{"key": "c1", "value": [record]}]}]} adds
+    [record] at ("agent_nb", "runs", "c1"). All values are three levels deep; an entry may also have
+    several (`valuelist`).
     """
     entry = as_dict(entry)
     if isinstance(entry.get("key"), str):

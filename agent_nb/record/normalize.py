@@ -1,11 +1,7 @@
 """The normal form in which outputs are compared; it hides what differs between runs by chance.
 
 Why here: the drift of a replay and the comparison of two runs must agree on what "different" means.
-
-Rules
-- Ignored: text that a terminal would overwrite after a carriage return (`wire.Console`), what the
-  patterns below replace, and white space around the whole text.
-- Everything else counts: plain numbers, and whole seconds too (`12 s`, `12:30:01`).
+Plain numbers count, and whole seconds too (`12 s`, `12:30:01`), because they may be results.
 """
 
 from __future__ import annotations

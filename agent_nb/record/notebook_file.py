@@ -4,13 +4,9 @@ Why: records in outputs are lost with "clear outputs", and make diffs of outputs
 the Jupyter server or our runner calls `NotebookRuns.lift`, and so does `jupyter agent-nb pack`.
 
 Rules
-- `lift` is idempotent and leaves metadata of a newer version alone.
-- Records in the file on disk (`previous`) are kept: a stale front end must not erase a run.
-- A taped call (a recorded model call of other code) stays while an execution that used it is
-  remembered (`used_calls`).
-- No record of others displaces one that this user has signed (`ranking`).
-- The runs of a deleted cell survive one save, because an undo may bring the cell back.
-- A pasted cell refers to a run and gets a copy of it.
+- Lifting twice gives what lifting once gives.
+- Records in the file on disk (`previous`) stay: a front end that loaded the notebook earlier must
+  not erase a run. The runs of a deleted cell survive one save, because an undo may bring it back.
 """
 
 from __future__ import annotations
@@ -19,29 +15,23 @@ from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..wire import as_dict, as_list
-from .countersign import Signatures
-from .forgotten import remove_forgotten, take_forgotten
+from ..wire import as_dict
+from .forgotten import erase_forgotten, remove_forgotten
 from .ipynb import Notebook, all_outputs, cell_id, list_cells, metadata_of, with_ids
 from .metadata import (
     FORGOTTEN,
-    TAPE,
     Runs,
     build_metadata,
     group_by_cell,
     has_newer_format,
     read_bare_records,
-    read_stored_records,
     read_stored_runs,
+    read_texts,
+    read_whole_records,
 )
-from .nbdime_conflicts import list_unmerged_records, take_unmerged_records
-from .outputs import (
-    find_copied_runs,
-    read_published_record,
-    read_published_runs,
-    remove_widget,
-    write_references,
-)
+from .nbdime_conflicts import list_unmerged_records, pop_unmerged_records
+from .output_widgets import remove_widget
+from .outputs import find_copied_runs, read_published_record, read_published_runs, write_references
 from .packing import Payloads
 from .ranking import CellRecords, read_start_time
 from .record import METADATA_KEY, METADATA_VERSION, RECORD_MIME, Provenance, Record
@@ -68,14 +58,10 @@ class NotebookRuns:
         self._metadata = metadata_of(nb)
         self._ours = self._metadata.get(METADATA_KEY)  # this package's metadata, as stored
 
-    def has_newer_format(self) -> bool:
-        """Return whether a newer version of agent_nb wrote our metadata."""
-        return has_newer_format(self._ours)
-
     @property
     def newer_format_notice(self) -> str:
         """Why these records cannot be tested, packed or signed, and what to do; "" if they can."""
-        if not self.has_newer_format():
+        if not has_newer_format(self._ours):
             return ""
         version = as_dict(self._ours).get("version")
         return f"a newer agent_nb wrote its records (version {version}; this one knows {METADATA_VERSION}). Nothing in it was changed. Update with: pip install -U jupyter-agent-nb"
@@ -98,7 +84,7 @@ class NotebookRuns:
             for cell, output in all_outputs(nb)
             if (record := read_published_record(output)) is not None
         )
-        stored = read_stored_records(self._ours)
+        stored = read_whole_records(self._ours)
         for cell, record in (*stored, *published, *list_unmerged_records(nb)):
             listed = by_cell.setdefault(cell, [])
             if record not in listed:
@@ -155,8 +141,8 @@ class NotebookRuns:
         cells = list_cells(nb_with_ids)
         present = {cell_id(c) for c in cells}
         # the records of all sources, without those that the user has forgotten
-        unmerged = _group_unmerged(take_unmerged_records(nb))
-        forgotten = take_forgotten(nb, previous, current)
+        unmerged = _group_unmerged(pop_unmerged_records(nb))
+        forgotten = erase_forgotten(nb, previous, current)
         saved = reassign_runs(cells, read_stored_runs(previous))
         loaded = reassign_runs(cells, read_stored_runs(current))
         if isinstance(previous, dict):
@@ -195,11 +181,11 @@ class NotebookRuns:
         outputs = list(all_outputs(self._nb))
         return sum(remove_widget(cell, output, going_on) for cell, output in outputs)
 
-    def drop_unbegun(self, executed: Collection[str], since: float) -> None:
-        """Remove stale runs that Python code in a cell began.
+    def remove_stale_runs(self, executed: Collection[str], since: float) -> None:
+        """Remove runs that Python code in a cell began before, but not in this execution.
 
-        A run is stale if its cell was `executed`, and Python code in the cell began no run after
-        `since` (epoch seconds). Taped calls that the other cells used stay.
+        These are the runs of `executed` cells whose code began no run after `since` (epoch
+        seconds). Taped calls that the other cells used stay.
         """
         if not as_dict(self._ours):
             return
@@ -231,7 +217,7 @@ class NotebookRuns:
 
     def strip(self) -> int:
         """Remove our metadata, records and references; return from how many places."""
-        count = len(_group_unmerged(take_unmerged_records(self._nb)))
+        count = len(_group_unmerged(pop_unmerged_records(self._nb)))
         count += int(self._metadata.pop(METADATA_KEY, None) is not None)
         self._ours = None
         for _, output in all_outputs(self._nb):
@@ -243,26 +229,14 @@ class NotebookRuns:
     def merge_metadata(ours: Any, theirs: Any, runs: Runs) -> dict[str, Any] | None:
         """Return our metadata of a merged notebook; None if it holds no runs and no marks.
 
-        `runs` contain their payloads. Signatures, used calls and the marks of forgotten runs come
-        from both sides; fields that this version does not know come from `ours`.
+        Signatures, used calls and the marks of forgotten runs come from both sides; fields that
+        this version does not know come from `ours`.
         """
         sides = [as_dict(ours), as_dict(theirs)]
-        marks = (mark for side in sides for mark in as_list(side.get(FORGOTTEN)))
-        forgotten = list(dict.fromkeys(mark for mark in marks if isinstance(mark, str)))
-        unknown_fields = {
-            k: v for k, v in sides[0].items() if k not in ("payloads", TAPE, Signatures.KEY)
-        }
-        optional = {
-            Signatures.KEY: Signatures.merge(*sides),
-            FORGOTTEN: forgotten,
-            TAPE: UsedCalls.merge(*map(UsedCalls.read, sides)).select(runs, runs),
-        }
-        merged = {
-            **unknown_fields,
-            "version": METADATA_VERSION,
-            "runs": runs,
-            **{name: value for name, value in optional.items() if value},
-        }
+        marks = [mark for side in sides for mark in read_texts(side.get(FORGOTTEN))]
+        forgotten, gone = list(dict.fromkeys(marks)), sides[0].get("gone") or {}
+        used = UsedCalls.merge(*map(UsedCalls.read, sides)).select(runs, runs)
+        merged = build_metadata(runs, gone, forgotten, used, mine=ours, previous=theirs)
         return merged if runs or forgotten else None
 
     def _replace_runs(self, runs: Runs) -> None:

@@ -1,19 +1,17 @@
-"""What outputs of cells hold of runs: records, references to them, numbers for people, widgets.
+"""The records in outputs of cells, references to records, and the numbers beside both.
 
-Why: a front end saves what its outputs hold and knows nothing of our metadata, so a new record
-reaches the file in an output.
-
-Rule: a record in an output counts only where our publisher put it (`read_published_record`).
+Why: a front end saves what its outputs hold, so a new record reaches the file in an output. Saving
+moves it into the metadata (`notebook_file`), and leaves a reference: `{"version": 1, "ref": id}`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..wire import Shown, as_dict
+from ..wire import as_dict
 from .agent_cells import source_hash
-from .ipynb import Cell, Notebook, Output, all_outputs, cell_id, list_cells, metadata_of, source_of
+from .ipynb import Cell, Notebook, all_outputs, cell_id, list_cells, metadata_of, source_of
 from .metadata import Runs, is_readable_record
 from .packing import Payloads
 from .record import METADATA_KEY, METADATA_VERSION, RECORD_MIME, Record
@@ -45,8 +43,8 @@ class RunNumbers(dict[str, Any]):
     def read_all(cls, nb: Notebook) -> Iterator[tuple[str, RunNumbers]]:
         """Yield (cell id, numbers) of every output of ours, in notebook order.
 
-        A run that ends after its cell stands in the output of a later cell. Its `cell_id` names its
-        own cell, and that id is returned if the notebook still has the cell.
+        A run may end after its cell has, and is then shown in the output of a later cell. The field
+        `cell_id` names its own cell, whose id is returned if the notebook still has it.
         """
         present = {cell_id(c) for c in list_cells(nb)}
         for cell, output in all_outputs(nb):
@@ -121,32 +119,3 @@ def write_references(nb: Notebook, runs: Runs | None = None) -> None:
         record = read_published_record(output)
         if record is not None and (known is None or (cell_id(cell) and record["id"] in known)):
             output["data"][RECORD_MIME] = {"version": METADATA_VERSION, "ref": record["id"]}
-
-
-def remove_widget(cell: Cell, output: Output, going_on: Callable[[str], bool]) -> bool:
-    """Remove our widget from an output; return whether anything changed."""
-    data, numbers = output.get("data"), RunNumbers.of(output)
-    if not isinstance(data, dict):
-        return False
-    # a part of a divided page: its static forms stay
-    if RunNumbers.PART in numbers and Shown.WIDGET in data:
-        del data[Shown.WIDGET]
-        return True
-    live = numbers.get(RunNumbers.LIVE)
-    has_ended = live is not None and not going_on(str(live))
-    # an output that is a widget and nothing else: a button, or the view of an ended run
-    if (RunNumbers.BUTTON in numbers or has_ended) and data.keys() <= {Shown.WIDGET}:
-        _replace_output(cell, output)
-        return True
-    if live is None or not {Shown.WIDGET, "text/html"} <= data.keys():
-        return False
-    # a static form with its live view: the view gets an output of its own, or goes
-    view = {**output, "data": {Shown.WIDGET: data.pop(Shown.WIDGET)}}
-    _replace_output(cell, output, output, *([] if has_ended else [view]))
-    return True
-
-
-def _replace_output(cell: Cell, output: Any, *others: Any) -> None:
-    """Replace one output of a cell by any number of others."""
-    index = next(i for i, other in enumerate(cell["outputs"]) if other is output)
-    cell["outputs"] = [*cell["outputs"][:index], *others, *cell["outputs"][index + 1 :]]

@@ -1,11 +1,8 @@
 """Pack one event into the JSON of a record, and unpack it.
 
-Why: records are read in diffs and shared, so they omit what reading can restore.
-
-Rules
-- When read, `seq` is always the position in the record.
-- The model call that a tape recorded stays packed (`PackedExchange`): only `tape` reads it.
-- Unpacking raises nothing: malformed or infinite values get a default (`LATEST_TIME` limits times).
+Why: records are read in diffs and shared, so they omit what reading can restore. Unpacking raises
+nothing: malformed or infinite values get a default, and `seq` is always the position in the record.
+The model call that a tape recorded stays packed (`PackedExchange`): only `tape` reads it.
 """
 
 from __future__ import annotations

@@ -1,19 +1,17 @@
 """The form of the values in a record: JSON that every reader preserves and that names no machine.
 
-Why: JavaScript turns 1.0 into 1, loses digits beyond 2**53 and has no NaN. A notebook is shared, so
-it must not name the writer's home folder. A large value that occurs twice is stored once.
-
     {"$int": "9007199254740993"}   an integer that JavaScript cannot hold
     {"$float": "nan"}              nan, inf or -inf
-    {"$payload": "<sha256>"}       a value kept in `payloads`, such as a picture
+    {"$payload": "<sha256>"}       a value stored once in `payloads`, such as a picture
     {"$literal": {…}}              an object that would otherwise look like one of these
     ⌂~                             the home folder, of the reader when it is unpacked
     ⌂\\ ⌂=                          the home folder with doubled backslashes; the sign itself
 
-Rules
-- `unpack` returns what `pack` received, but 1 for 1.0, 0 for -0.0, lists for tuples, and texts for
-  values that are not JSON or nested too deeply.
-- A hostile value neither raises nor takes unlimited memory: a text replaces it.
+Why: JavaScript turns 1.0 into 1, loses digits beyond 2**53 and has no NaN; and a notebook that is
+shared must not show the writer's home folder.
+
+Rule: `unpack` returns what `pack` received, but 1 for 1.0, 0 for -0.0, lists for tuples, and texts
+for values that are not JSON or nested too deeply. Whatever a record holds, it raises nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from typing import Any
 
 import msgspec
 
-from ..wire import SAFE, Shown, dumps, encode_canonical
+from ..wire import SAFE, Attachment, dumps, encode_canonical
 
 LARGE = 64 * 1024  # larger values (bytes of a text, else characters of JSON) become payloads
 SMALLEST_PICTURE = 1024  # characters of base64; shorter pictures stay in place
@@ -245,7 +243,7 @@ class Packer:
         packed = self._pack(value, DEEPEST)
         if not isinstance(packed, dict | list) or surely_fits(packed, self._large):
             return packed
-        return self.keep(packed) if len(encode_canonical(packed)) > self._large else packed
+        return self.store_payload(packed) if len(encode_canonical(packed)) > self._large else packed
 
     def pack_inside(self, value: Any) -> Any:
         """Return the packed form of a value that stays in place; large texts become payloads."""
@@ -258,12 +256,12 @@ class Packer:
         data = picture.get("data")
         is_picture = isinstance(data, str) and len(data) >= SMALLEST_PICTURE and _BASE64(data)
         return {
-            k: self.keep(v) if k == "data" and is_picture else self.pack(v)
+            k: self.store_payload(v) if k == "data" and is_picture else self.pack(v)
             for k, v in picture.items()
-            if k != Shown.LIVE
+            if k != Attachment.LIVE
         }
 
-    def keep(self, packed: Any) -> dict[str, str]:
+    def store_payload(self, packed: Any) -> dict[str, str]:
         """Store a packed value as a payload; return the reference to it."""
         key = payload_key(packed)
         self.payloads[key] = packed
@@ -273,7 +271,8 @@ class Packer:
         """Return the packed form of a value that is nested at most `depth` levels deep."""
         if isinstance(value, str):
             text = self._home.hide(value)
-            return self.keep(text) if len(text.encode("utf-8", "replace")) > self._large else text
+            is_large = len(text.encode("utf-8", "replace")) > self._large
+            return self.store_payload(text) if is_large else text
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, int):

@@ -1,16 +1,13 @@
 """Whether two pictures look the same.
 
-Why: a figure that is drawn again is rarely the same file, byte for byte.
+Why: a figure that is drawn again is rarely the same file, byte for byte. Figures with data of the
+same library version are compared by these data (`figure_data`), charts and tables by their JSON or
+HTML (`displays`), all other pictures by pixels, of two animations the first ones.
 
 Rules
-- Two figures with data (`figure_data`) of the same library version are compared by these data, and
-  also by pixels if the data are incomplete. All other pictures are compared by pixels.
-- The pixels of a figure are compared as a whole (`MOST_DIFFERENT`), those of other pictures
-  in tiles too (`TILES`): a figure drawn by another version of a library differs in many small ways.
-- Charts and tables are compared by their JSON or HTML (`displays`), not by their picture.
-- Of two animations the first pictures are compared.
-- Pictures come from strangers: only `FORMATS` are opened, up to `MOST_PIXELS`.
-- Pillow is optional; without it the result says that pictures were not compared.
+- The pixels of a figure are compared as a whole, those of other pictures in tiles too: a figure
+  drawn by another version of a library differs in many small ways.
+- Pictures come from strangers: Pillow may open only `FORMATS`, and only up to `MOST_PIXELS`.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from ..wire import Shown, measure_picture
+from ..wire import Attachment, measure_picture
 from .displays import DisplayPair
 from .figure_data import FigureData, SameText, compare_figure_data
 
@@ -67,7 +64,7 @@ class PictureComparison(msgspec.Struct, frozen=True):
         for number, pair in enumerate(zip(recorded, fresh, strict=True), 1):
             comparison = cls.of_pair(*pair, same_text)
             if comparison.difference:
-                is_display = any(isinstance(p, Mapping) and Shown(p).display for p in pair)
+                is_display = any(isinstance(p, Mapping) and Attachment(p).display for p in pair)
                 noun = "display" if is_display else "figure"
                 return cls(f"{noun} {number}: {comparison.difference}", unseen, note)
             unseen, note = unseen or comparison.unseen, note or comparison.note
@@ -87,7 +84,7 @@ class PictureComparison(msgspec.Struct, frozen=True):
         `same_text` compares the texts of figures. `figure`: compare both as figures, even without
         data.
         """
-        displays = [Shown(side).display for side in (recorded, fresh) if isinstance(side, Mapping)]
+        displays = [Attachment(p).display for p in (recorded, fresh) if isinstance(p, Mapping)]
         # a chart or a table is compared by its JSON or HTML, not by the picture beside it
         if any(displays):
             if not all(displays) or len(displays) == 1:
@@ -127,7 +124,7 @@ def _compare_figures(
 
 def _name_kind(picture: Picture | None) -> str:
     """Return in a word or two what an attachment shows."""
-    mime_bundle = Shown(picture).display if isinstance(picture, Mapping) else {}
+    mime_bundle = Attachment(picture).display if isinstance(picture, Mapping) else {}
     return next(
         filter(None, map(DisplayPair.kind_name, mime_bundle)),
         "text" if mime_bundle else "a picture",
@@ -166,7 +163,8 @@ def _compare_opened(old: Any, new: Any, *, tiles: bool) -> PictureComparison:
     if size > MOST_PIXELS:
         return _refuse_large(size)
     moves = any(getattr(picture, "is_animated", False) for picture in (old, new))
-    old, new = old.convert("RGBA"), new.convert("RGBA")
+    # multiplied by alpha: the colour of a transparent pixel is not seen
+    old, new = (picture.convert("RGBA").convert("RGBa") for picture in (old, new))
     differing = sum(
         _largest_channel(ImageChops.difference(old, new)).histogram()[MOST_LEVELS + 1 :]
     )

@@ -1,16 +1,11 @@
-"""In which order the records of a cell are tried, and which of them are kept.
+"""In which order the records of a cell are tried, and which of them stay in the notebook.
 
 Why one place: anyone who can write into a notebook can write any time into a record. A forged
-record must neither come before the user's own records nor displace them.
+record must neither come before the user's own records nor displace them. But the newest execution
+by others always stays too: a colleague may just have recorded it.
 
-Rules
-- The user's own records come first, in a test also the records of signers, whatever times they
-  name.
-- A start that is not a time, or lies in the future, counts as the oldest.
-- Records of others never displace the user's, but their newest execution is always kept: a
-  colleague may just have recorded it.
-- Taped model calls (of other code) and the other runs of a cell are counted apart: one kind may be
-  replayed while the other runs anew.
+Rule: taped model calls (of other code) and the other runs of a cell are counted apart: one kind may
+be replayed while the other runs anew.
 """
 
 from __future__ import annotations
@@ -53,17 +48,17 @@ class CellRecords(list[Record]):
             reverse=True,
         )
 
-    def select_kept(self, key: bytes | None, named: Collection[str] = ()) -> list[Record]:
+    def select_kept(self, key: bytes | None, used: Collection[str] = ()) -> list[Record]:
         """Return the records that are kept for the user with this key, newest first.
 
-        `key` None: all of them are the user's own, and none is checked. `named`: the ids of taped
-        calls that are kept in any case, since an execution used them.
+        `key` None: all of them are the user's own, and none is checked. `used`: the ids of taped
+        calls that an execution used, which are kept in any case.
         """
         taped = CellRecords(r for r in self if r.get("tape"))
         untaped = CellRecords(r for r in self if not r.get("tape"))
         kept = CellRecords([*taped._select_executions(key), *untaped._select_executions(key)])
         ids = {record.get("id") for record in kept}
-        kept += [r for r in taped if r.get("id") in named and r.get("id") not in ids]
+        kept += [r for r in taped if r.get("id") in used and r.get("id") not in ids]
         return kept.newest_first()
 
     def _select_executions(self, key: bytes | None) -> list[Record]:

@@ -1,15 +1,13 @@
 """A run as a JSON object, its record: made from the events of the run, and read back into events.
 
-Why: a run must outlive its kernel, and be read, compared and replayed on another machine.
+Why: a run must outlive its kernel, and be read, compared and replayed on another machine. So
+records of other versions are read as far as possible.
 
 Rules
-- `hash` covers every field except `OUTSIDE`. The hash still protects the payloads, because the
-  events refer to each payload by its SHA-256.
+- The hash protects the payloads although it does not cover them, because the events refer to each
+  payload by its SHA-256.
 - A hash is compared in the scheme it was made with (`packing.hash_text`), so that hashes of older
   records stay valid.
-- A record never changes once it is made.
-- Reading raises nothing and takes records of other versions as far as possible.
-- This file reads no clock and no file: the times come from the events and from the caller.
 """
 
 from __future__ import annotations

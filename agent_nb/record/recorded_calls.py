@@ -1,14 +1,10 @@
 """All calls that a record can run again: by the run, its sub-agents and the records inside it.
 
 Why one place: a signature must allow exactly the calls that were listed before it was made. All
-code that lists, counts, trusts or replays recorded calls uses this file.
+code that lists, counts, trusts or replays recorded calls uses this file. What cannot be listed must
+not be signed, so a record beyond `MOST_RECORDS` or `DEEPEST` is refused.
 
-Rules
-- A call can run again if it began, and ended `ok` or with an error. It then runs with the arguments
-  that were approved, else with the model's. A call whose arguments were cut or redacted is listed
-  too, but a replay does not run it again.
-- The record of a map's row may contain further records; they are read in the order of their keys.
-- A record beyond `MOST_RECORDS` or `DEEPEST` is refused: what cannot be listed must not be signed.
+Rule: a call whose arguments were cut or redacted is listed too, but a replay does not run it again.
 """
 
 from __future__ import annotations
@@ -144,12 +140,12 @@ class LogCalls:
 
     def list_agents(self, span: str) -> list[Call]:
         """Return the calls that began the sub-agents in which `span` lies, outermost first."""
-        agents: list[Call] = []
+        agents: dict[str, Call] = {}  # by span, innermost first
         # a forged log may name spans in a circle
-        while span and (call := self._calls_by_id.get(span)) is not None and call not in agents:
-            agents.insert(0, call)
+        while span and span not in agents and (call := self._calls_by_id.get(span)) is not None:
+            agents[span] = call
             span = call.span
-        return agents
+        return list(agents.values())[::-1]
 
     def list_repeatable(self) -> list[RecordedCall]:
         """Return the calls that can run again, sub-agents included, in start order."""

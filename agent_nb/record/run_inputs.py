@@ -1,9 +1,7 @@
 """The inputs of a run, and how they differ from the inputs of a recorded run.
 
-Why in addition to digests (`fingerprint`): a digest finds a record, but a user whose record no
-longer matches wants to read what changed.
-
-Rule: older records lack some values; a missing value is not compared.
+Why in addition to digests (`fingerprint`): a digest finds a record, but a user whose record does
+not match wants to read what changed.
 """
 
 from __future__ import annotations
@@ -144,8 +142,8 @@ def _describe_settings(inputs: RunInputs, start: RunStart, user: User) -> Iterat
         yield from ["system:", *SideBySide(old_system, new_system).unified_diff()]
     old_sampling, new_sampling = as_dict(old.get("sampling")), as_dict(new.get("sampling"))
     for name in sorted({*old_sampling, *new_sampling}):
-        old_text = _setting_text(old_sampling.get(name))
-        new_text = _setting_text(new_sampling.get(name))
+        values = (old_sampling.get(name), new_sampling.get(name))
+        old_text, new_text = ("not set" if value is None else str(value) for value in values)
         if old_text != new_text:
             yield f"{name}: {old_text} → {new_text}"
     # older records lack the requested dialect: no request now, or one for the dialect that the run
@@ -167,10 +165,6 @@ def _describe_output(inputs: RunInputs, start: RunStart, user: User) -> Iterator
     )
     yield f"output: the type changed: {new_name}"
     yield from SideBySide(old_schema, new_schema).unified_diff()
-
-
-def _setting_text(value: Any) -> str:
-    return "not set" if value is None else str(value)
 
 
 def _describe_conversation(inputs: RunInputs, start: RunStart, user: User) -> Iterator[str]:

@@ -1,9 +1,8 @@
 """Compare two texts side by side: the recorded one and the new one.
 
 Why one file: the card of a drift (the first difference between a record and its replay) and the
-message on stderr must show the same rows.
-
-Rule: different texts always have a row that differs, even if they differ only in line ends.
+message on stderr must show the same rows. Different texts always have a row that differs, even if
+they differ only in line ends.
 """
 
 from __future__ import annotations

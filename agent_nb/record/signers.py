@@ -5,11 +5,8 @@
 Why OpenSSH's `allowed_signers` format: a team that signs its commits already has a file of it, and
 `ssh-keygen -Y verify` reads that file.
 
-Rules
-- A list in a notebook's folder or repository counts only if the user names it on a command line.
-- Each command reads the list again, so a removed signer no longer counts.
-- A line that does not count shows its reason (`Signer.problem`).
-- A line that cannot be parsed is an error, because it would be unclear whether it counts.
+Rule: a list in a notebook's folder counts only if the user names it on a command line. A line that
+cannot be parsed is an error, because it would be unclear whether it counts.
 """
 
 from __future__ import annotations
@@ -27,7 +24,7 @@ from pathlib import Path
 import msgspec
 
 from ..errors import UsageError
-from ..host import shorten_path, write_private
+from ..host import hold_lock, shorten_path, write_private
 from .ssh_signature import ED25519, fingerprint_key, parse_public_key
 
 NAMESPACE = "record@jupyter-agent-nb"
@@ -90,17 +87,20 @@ class Signer(msgspec.Struct, frozen=True):
         assert signer is not None  # the line is neither blank nor a comment
         if signer.problem:
             raise UsageError(f"{name} cannot be added: {signer.problem}.")
-        known = [s for s in read_signers(signers_file()) if name in s.name.split(",")]
+        key = base64.b64encode(signer.key).decode()
+        dates = "".join(f",{date}" for date in _DATE.findall(line))
         advice = f"Remove it first: jupyter agent-nb trust remove {name}"
-        if any(known_signer.key != signer.key for known_signer in known):
-            raise UsageError(f"There is another key of {name}. {advice}")
-        if known and all(known_signer.problem for known_signer in known):
-            raise UsageError(f"{name} is listed, but does not count: {known[0].problem}. {advice}")
-        if not known:
-            key = base64.b64encode(signer.key).decode()
-            dates = "".join(f",{date}" for date in _DATE.findall(line))
-            new_line = f'{name} namespaces="{NAMESPACE}"{dates} {ED25519} {key}'
-            _write_list([*(_read_lines(signers_file()) or []), new_line])
+        with hold_lock(signers_file()):
+            known = [s for s in read_signers(signers_file()) if name in s.name.split(",")]
+            if any(known_signer.key != signer.key for known_signer in known):
+                raise UsageError(f"There is another key of {name}. {advice}")
+            if known and all(known_signer.problem for known_signer in known):
+                raise UsageError(
+                    f"{name} is listed, but does not count: {known[0].problem}. {advice}"
+                )
+            if not known:
+                new_line = f'{name} namespaces="{NAMESPACE}"{dates} {ED25519} {key}'
+                _write_list([*(_read_lines(signers_file()) or []), new_line])
         return cls(name, signer.key)
 
     @classmethod
@@ -110,19 +110,20 @@ class Signer(msgspec.Struct, frozen=True):
         A line goes as a whole, with all its names. Raises UsageError if none match.
         """
         remaining, removed = list[str](), list[Signer]()
-        for line in _read_lines(signers_file()) or []:
-            signer = _parse_line(line, shorten_path(signers_file()))
-            if signer is not None and signer.is_called(name):
-                removed.append(signer)
-            else:
-                remaining.append(line)
-        if not removed:
-            names = ", ".join(signer.name for signer in read_signers(signers_file()))
-            raise UsageError(
-                f"There is no signer {name}. {f'There are: {names}.' if names else 'There are none.'}"
-            )
-        _write_list(remaining)
-        return removed
+        with hold_lock(signers_file()):
+            for line in _read_lines(signers_file()) or []:
+                signer = _parse_line(line, shorten_path(signers_file()))
+                if signer is not None and signer.is_called(name):
+                    removed.append(signer)
+                else:
+                    remaining.append(line)
+            if removed:
+                _write_list(remaining)
+                return removed
+        names = ", ".join(signer.name for signer in read_signers(signers_file()))
+        raise UsageError(
+            f"The list has no signer {name}. {f'It has: {names}.' if names else 'It is empty.'}"
+        )
 
 
 def signers_file() -> Path:

@@ -2,15 +2,10 @@
 
 Why: a replay runs code of a record again only if this user made the record, or allows that code to
 run. Why this secret: every user has one, it never leaves the machine, and Jupyter itself uses it to
-decide whose outputs it trusts.
+decide whose outputs it trusts. Reading it makes it if it is missing, as Jupyter does.
 
-Rules
-- A signature is HMAC-SHA256 over our own prefix and the content hash. Signatures are compared in
-  constant time.
-- An empty key signs nothing and verifies nothing.
-- Only `is_own_record`, or its two parts together (`is_intact` and `names_signer`), decides whether
-  a record is the user's.
-- Reading the secret makes it if it is missing, as Jupyter does.
+Rule: only `is_own_record`, or its two parts together (`is_intact` and `names_signer`), decides
+whether a record is the user's.
 """
 
 from __future__ import annotations
@@ -41,12 +36,6 @@ def sign_record(record: Record, key: bytes) -> dict[str, Any]:
     content = record_hash(unsigned)
     signed = {**unsigned, "hash": content}
     return {**signed, "signature": _make_signature(content, key)} if key and content else signed
-
-
-def hash_fits(record: Record) -> bool:
-    """Return whether the hash in a record is right; its payloads are not checked."""
-    content = record_hash(record)
-    return bool(content) and record.get("hash") == content
 
 
 def is_intact(record: Record) -> bool:

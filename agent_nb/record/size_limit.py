@@ -2,12 +2,8 @@
 
 Why: a notebook with a record of many megabytes opens, saves and merges slowly.
 
-Rules
-- The events of start, prompts, answers and end of a run always stay; the text of a large prompt or
-  answer is cut last. Calls with cut arguments never run again.
-- A cut value shows a mark in its place; the record's `cut` lists it, and how many whole events were
-  removed. The record stays valid.
-- Packed events are changed in place.
+Rule: the events of start, prompts, answers and end of a run always stay, so that a record is valid
+after any cut. Calls with cut arguments never run again.
 """
 
 from __future__ import annotations

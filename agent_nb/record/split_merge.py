@@ -5,13 +5,11 @@ magic, gets a new id. Merging makes a new cell without outputs. nbstripout (with
 renumbers all cells from 0. By id alone, a record would belong to the wrong cell or to none.
 
 Rules
-- Split or merged: only an agent cell without runs inherits runs.
-- Split: it takes them from the first cell with runs among the plain code cells below it, if the
-  recorded prompt begins with its own text.
-- Merged: it takes them from a deleted cell, if its own text begins with the recorded prompt.
-- Renumbered: any code cell takes the runs of another id, if its text made one of them and the cell
-  that has this id now, if any, made none.
-- A cell that is not an agent cell gives up runs that the agent cell above it has.
+- Split: an agent cell without runs inherits those of the first cell with runs among the plain code
+  cells below it, if the recorded prompt begins with its text.
+- Merged: else it inherits those of a deleted cell, if its text begins with the recorded prompt.
+- Renumbered: a code cell takes over the runs of another id, if its text made one of them and the
+  cell that has this id now, if any, made none.
 """
 
 from __future__ import annotations
@@ -33,7 +31,10 @@ HOMELESS = "~"  # the end of ids under which runs without a cell are kept; no ce
 def reassign_runs(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
     """Return the runs by the ids that their cells have now."""
     moves = find_moves(cells, runs)
-    return {moves.get(cell, cell): list(listed) for cell, listed in runs.items()}
+    moved: dict[str, list[Record]] = {}
+    for cell, listed in runs.items():
+        moved.setdefault(moves.get(cell, cell), []).extend(listed)
+    return moved
 
 
 def find_moves(cells: Sequence[Cell], runs: Runs) -> dict[str, str]:
@@ -47,11 +48,11 @@ def find_moves(cells: Sequence[Cell], runs: Runs) -> dict[str, str]:
         if cell_id(c) and c.get("cell_type") == "code"
     }
     unmatched_ids = sorted(
-        (i for i, listed in runs.items() if listed and not _made_any(listed, texts.get(i))),
+        (i for i, listed in runs.items() if listed and not _made_one(listed, texts.get(i))),
         key=lambda i: _sort_key(i, runs[i]),
     )
     unmatched_cells = [
-        cell for cell, text in texts.items() if not _made_any(runs.get(cell, ()), text)
+        cell for cell, text in texts.items() if not _made_one(runs.get(cell, ()), text)
     ]
     newest_runs = {i: CellRecords(runs[i]).newest_first()[:1] for i in unmatched_ids}
     moves: dict[str, str] = {}
@@ -59,7 +60,7 @@ def find_moves(cells: Sequence[Cell], runs: Runs) -> dict[str, str]:
     for candidates in (newest_runs, runs):
         for cell in [c for c in unmatched_cells if c not in moves.values()]:
             free_ids = (i for i in unmatched_ids if i not in moves)
-            old_id = next((i for i in free_ids if _made_any(candidates[i], texts[cell])), None)
+            old_id = next((i for i in free_ids if _made_one(candidates[i], texts[cell])), None)
             if old_id is not None:
                 moves[old_id] = cell
     # runs that lose their id to another cell are kept under an id that no cell has
@@ -85,7 +86,7 @@ def inherit_runs(cells: Sequence[Cell], runs: Runs) -> dict[str, list[Record]]:
 
 
 def find_leaving_runs(cells: Sequence[Cell], runs: Runs) -> dict[str, set[str]]:
-    """Return the ids of the runs that cells give up, by cell id."""
+    """Return, by cell id, the run ids that plain cells give up to the agent cell above them."""
     return {
         plain_cell: {r["id"] for r in runs[cell.id]}
         for cell in _list_agent_cells(cells)
@@ -127,7 +128,7 @@ def _find_merged_runs(body: str, orphans: Sequence[Sequence[Record]]) -> Sequenc
     return merged
 
 
-def _made_any(listed: Sequence[Record], text: str | None) -> bool:
+def _made_one(listed: Sequence[Record], text: str | None) -> bool:
     """Return whether a cell with this text made one of the runs, not only followed it."""
     return text is not None and any(
         r.get("source") == text and (r.get("conversation") != "" or r.get("execution"))

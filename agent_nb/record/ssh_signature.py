@@ -2,11 +2,6 @@
 
 Why this format: people have SSH keys and know how to keep, share and revoke them, and OpenSSH can
 check a signature without our code.
-
-Rules
-- Only Ed25519, version 1 of the format and the requested namespace; extra bytes are an error.
-- Reading a format raises UsageError; checking a signature raises only MissingExtra.
-- cryptography (extra `sign`) is imported only here, when a key or a signature needs it.
 """
 
 from __future__ import annotations

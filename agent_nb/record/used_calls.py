@@ -4,12 +4,7 @@
 
 Why: while a tape is on, an execution sends only requests that have changed; older records, also of
 other cells, answer the rest. Without these lists, saving would drop records that are still needed,
-because they are old.
-
-Rules
-- The output below a cell has the list of its execution (`RunNumbers.TAPE`); saving collects it.
-- A list whose ids are all in a newer list is dropped.
-- Reading never raises: malformed lists and ids are ignored.
+because they are old. Until saving, the output below a cell has the list (`RunNumbers.TAPE`).
 """
 
 from __future__ import annotations
@@ -36,11 +31,9 @@ class UsedCalls(dict[str, list[list[str]]]):
         """Return the lists in our metadata, by the ids that `cells` have now (None: as stored)."""
         stored = as_dict(as_dict(ours).get(TAPE))
         moves = find_moves(cells, read_stored_runs(ours, whole=False)) if stored and cells else {}
-        lists = {
-            moves.get(c, c): [read_texts(ids)[:_MOST_IDS] for ids in as_list(v)]
-            for c, v in stored.items()
-        }
-        return cls.merge(lists)
+        lists = {c: [read_texts(i)[:_MOST_IDS] for i in as_list(v)] for c, v in stored.items()}
+        moved = {cell: lists.pop(old_id) for old_id, cell in moves.items() if old_id in lists}
+        return cls.merge(moved, lists)
 
     @classmethod
     def find(cls, nb: Notebook) -> UsedCalls:

@@ -1,9 +1,7 @@
 """Maps and evaluations: one prompt for each row of a table, and scores of the answers.
 
-Why apart from `agent`: a single prompt needs no tables.
-
-Read `map/stream` first: a map from its first row to its table. `agent` holds the public `Agent`,
-which adds both to `PromptAgent`.
+They stand apart from `agent`, because a single prompt needs no tables. Read `map/stream` first: a
+map from its first row to its table. `agent` has the public `Agent`, which adds both.
 
 Order of imports, lowest level first: recorded_runs, store < map < eval < agent
 """

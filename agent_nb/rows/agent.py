@@ -1,9 +1,7 @@
 """The public `Agent`: a `PromptAgent` that also asks the rows of a table and scores the answers.
 
-Why in a room above `agent`: runs, replays and workers handle single prompts and need no tables.
-
-Rule: a method imports the modules of maps or evaluations when it is called. For this reason
-`typing.get_type_hints` reports Any as return type.
+It stands above the room `agent`, because single prompts need no tables. Its methods import the
+modules of maps and evaluations when they are called; `typing.get_type_hints` therefore reports Any.
 """
 
 from __future__ import annotations
@@ -65,20 +63,19 @@ class Agent(PromptAgent):
         columns first, then the notebook; `row["any name"]` too. `output`: the type of the answers.
         `concurrency`: rows asked at once. `rpm`: requests per minute. `on_error`: `keep` the error
         in its row, or `raise` RunFailed for the first one. `limit`: only the first rows.
-
         `client`: a Dask Client, whose workers ask the rows; they read API keys from their own
         environment. `attachments`: pictures for all rows, the name of a column of pictures, or a
-        function of the row. `store`: the file in which finished rows are kept, so that the same map
-        asks only the missing, failed and changed ones again (None: a file in the user's state
-        folder; False: none). `view`, `record`: as in a call of the agent.
+        function of the row. `store`: the file that stores finished rows, so that the same map asks
+        only the missing, failed and changed ones again (None: a file in the user's state folder;
+        False: none). `view`, `record`: as in a call of the agent.
 
         The agent's limits of tokens (if set) and dollars hold over the whole map, the others for
         each row.
 
         Awaiting the stream returns the same kind of data: columns of the answers, then `_run
         _status _error _tokens _cost _seconds`. `async for` gives the rows as they finish. Raises
-        UsageError before the first request for data, a prompt, options or tools that cannot be
-        used.
+        RunFailed if the first rows, or all rows of a small map, fail; UsageError before the first
+        request for data, a prompt, options or tools that cannot be used.
         """
         from .map.options import MapOptions
         from .map.stream import start_map

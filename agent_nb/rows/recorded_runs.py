@@ -1,17 +1,11 @@
 """The recorded runs of a notebook, a folder or a glob, for one DataFrame of all of them.
 
-Why: what a project cost, or how two models compare, is spread over many notebooks and cells.
-
     from agent_nb import RUNS, runs
 
     runs("notebooks/**/*.ipynb").to_frame(RUNS)
 
-Rules
-- Files are in the order of their paths. The runs of a file are in the order of its cells, those of
-  deleted cells last; the runs of one cell come oldest first.
-- Runs with the same id and record hash are copies and count once. The id alone does not decide,
-  since imported runs of other systems may share one.
-- An unreadable file raises nothing; it is listed in `problems` as `path: reason`.
+Runs with the same id and record hash are copies of one run. The id alone does not decide, because
+imported runs of other systems may share one.
 """
 
 from __future__ import annotations
@@ -86,7 +80,12 @@ class Runs(Sequence[Run]):
 
 
 def runs(path: str | os.PathLike[str]) -> Runs:
-    """Return every recorded run of `path`: a notebook, a folder (recursively) or a glob."""
+    """Return every recorded run of `path`: a notebook, a folder (recursively) or a glob.
+
+    Files are in the order of their paths, the runs of a file in the order of its cells (deleted
+    cells last), and those of one cell oldest first. An unreadable file raises nothing: the
+    `problems` of the result list it as `path: reason`.
+    """
     distinct: dict[tuple[str, str], Run] = {}  # (id, hash of the record) -> run
     paths = find_notebooks(path)
     problems = [] if paths else [f"{path}: no notebook found"]

@@ -1,10 +1,8 @@
 """An nbclient that announces each cell to its kernel, as JupyterLab does.
 
 Why: plain nbclient sends neither the id of the cell nor the path of the notebook, without which a
-kernel cannot find the record of the cell.
-
-Rule: each kernel gets a secret of its own when it starts (`Launch.PROOF`), and each request to
-execute a cell carries this secret, so that a notebook's metadata cannot imitate the runner.
+kernel cannot find the record of the cell. Each request carries the secret of its kernel
+(`Launch.PROOF`), so that a notebook's metadata cannot imitate the runner.
 """
 
 from __future__ import annotations
@@ -81,7 +79,7 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         self._options = runner_options
         self._environment = environment
         self._proof = ""  # the secret of the kernel
-        self._starting: dict[str, Any] = {}  # the options of the last start, for another attempt
+        self._start_options: dict[str, Any] = {}  # of the last start, for another attempt
         self._cells_by_request: dict[str, Any] = {}  # executed cells by the id of their request
         self._records = NotebookRuns(nb).by_cell()
         self._on_cell = on_cell
@@ -102,11 +100,11 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
     def adopt(self, kernel: StartedKernel) -> None:
         """Run on a kernel that was started ahead."""
         self.km, self._proof = kernel.manager, kernel.proof
-        self._starting = {"stdout": kernel.output, "stderr": kernel.output}
+        self._start_options = {"stdout": kernel.output, "stderr": kernel.output}
 
     async def async_start_new_kernel(self, **options: Any) -> None:
         """Start a kernel that recognises our requests by their secret."""
-        self._starting = options
+        self._start_options = options
         self._proof = Launch.make_secret()
         environment = {
             **(options.get("env") or os.environ),
@@ -234,7 +232,7 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
                 atexit.unregister(self._cleanup_kernel)  # nbclient's handler fails without a kernel
                 raise DeadKernelError(f"The kernel did not start: {fault}") from None
         self.km = self.create_kernel_manager()
-        await self.async_start_new_kernel(**self._starting)
+        await self.async_start_new_kernel(**self._start_options)
         return await self._connect(attempts - 1)
 
     async def async_execute_cell(self, cell: Any, cell_index: int, **options: Any) -> Any:

@@ -1,11 +1,8 @@
 """Describes failures of an executed notebook as text: which cell, which line, which error.
 
-Why: a reader of a CI log has no notebook open, and must find the place at once.
-
-Rules
-- The text of a kernel is untrusted: errors of cells are made printable here, the output of a dead
-  kernel by the caller.
-- A dead kernel and a timeout are failures of the cell that ran at that time.
+Why: a reader of a CI log has no notebook open, and must find the place at once. The text of a
+kernel is untrusted: errors of cells are made printable here, the output of a dead kernel by the
+caller.
 """
 
 from __future__ import annotations

@@ -2,15 +2,13 @@
 
 Why: a cell may run without an error although its record is missing, or its replay differs.
 
-Rules: anything else is a problem
-- Every agent cell has a matching record and is replayed without drift.
-- Its run ended `ok` or at a limit, or as the cell expects; an imported run may end in any way. Its
-  displays are those of the file, unless its tests compare less (`compare`).
-- All runs of Python code in a cell's newest recorded execution begin again, and are replayed. A
-  run whose model is a script needs no record, but not all of its calls may be denied.
-- No cell raises an error.
-
-The numbers of a run (`RunNumbers`) have an `ordinal` only if Python code began it.
+Rules whose breach is a problem
+- Every agent cell has a matching record and is replayed without drift. Its run ended `ok` or at a
+  limit, or as the cell expects; an imported run may end in any way. Its displays are those of the
+  file, unless its tests compare less (`compare`).
+- All runs of Python code in a cell's newest recorded execution begin again, and are replayed. A run
+  whose model is a script needs no record, but not all of its calls may be denied. The numbers of a
+  run (`RunNumbers`) have an `ordinal` only if Python code began it.
 """
 
 from __future__ import annotations
@@ -34,6 +32,7 @@ from ..record import (
     source_of,
 )
 from ..view import count_noun
+from ..wire import as_dict, as_list
 from .cell_failure import Failure
 from .report import Problem
 from .shown_pictures import describe_differences, uncompared_kinds
@@ -72,9 +71,8 @@ def find_problems(
         runs = [run for n, run in shown if n == number]
         failed = [f for f in outcome.failures if f.cell == number and not missing_extra]
         executed = outcome.notebook["cells"][number - 1]
-        problems = list(
-            _merge_alike(_check_cell(number, cell, recorded, runs, failed, must_run=number <= last))
-        )
+        ran = {"must_run": number <= last, "has_run": number <= outcome.reached}
+        problems = list(_merge_alike(_check_cell(number, cell, recorded, runs, failed, **ran)))
         # only if the replay agrees: otherwise different pictures would repeat its problem
         if not problems:
             problems = [
@@ -88,21 +86,11 @@ def find_problems(
             problems += [
                 Problem(text=f"{name_cell(number, cell)}: {r}", kind="untrusted") for r in remarks
             ]
-        yield from (_attribute_to_cell(problem, number) for problem in problems)
-
-
-def _attribute_to_cell(problem: Problem, number: int) -> Problem:
-    """Return the problem with the number of its cell.
-
-    A problem for lack of trust is `untrusted` and not `stale`, as recording again does not help.
-    """
-    trust = problem.kind == "untrusted" or _lacks_trust(problem)
-    return msgspec.structs.replace(
-        problem,
-        cell=number,
-        kind="untrusted" if trust else problem.kind,
-        stale=problem.stale and not trust,
-    )
+        for problem in problems:
+            # recording again does not help against a lack of trust
+            lacks = problem.kind == "untrusted" or _lacks_trust(problem)
+            changes: dict[str, Any] = {"kind": "untrusted", "stale": False} if lacks else {}
+            yield msgspec.structs.replace(problem, cell=number, **changes)
 
 
 def _lacks_trust(problem: Problem) -> bool:
@@ -173,10 +161,11 @@ def _check_cell(
     failed: Sequence[Failure],
     *,
     must_run: bool,
+    has_run: bool,
 ) -> Iterator[Problem]:
     """Yield the problems of one cell; `runs`: the runs that its outputs show.
 
-    `must_run`: it is a problem if the cell, or one of its recorded runs, did not run.
+    `must_run`: it is a problem if the cell did not run. `has_run`: it did, perhaps not to its end.
     """
     if cell.get("cell_type") != "code":
         return
@@ -192,14 +181,24 @@ def _check_cell(
         yield from _check_agent_cell(
             number, cell, _select_prompted(recorded.listed), recorded.faults, run, must_run=must_run
         )
-    begun = CellRecords(recorded.listed).select_begun()
-    # records without `execution` may be of runs that the cell only followed, as with `attach`. The
-    # outputs show such a run without `ordinal`; leave out a record for each
-    if not any(r.get("execution") for r in begun):
-        begun = begun[sum("ordinal" not in run for run in runs) :]
-    must_begin = must_run and not own_failures
+    begun = _select_begun(recorded.listed, runs)
+    if begun and must_run and not (has_run or is_agent):
+        yield Problem(text=f"{name_cell(number, cell)}: it did not run", kind="error", stale=False)
+    must_begin = has_run and not (own_failures if is_agent else failed)
     yield from _check_code_runs(number, cell, begun, code_runs, must_run=must_begin)
     yield from (Problem(text=str(f), kind=f.kind, stale=False) for f in own_failures)
+
+
+def _select_begun(listed: Sequence[Record], runs: Sequence[RunNumbers]) -> Sequence[Record]:
+    """Return the records of runs that a cell's code began in its newest execution.
+
+    Those without `execution` may be of runs that the cell only followed, as with `attach`. The
+    outputs show such a run without `ordinal`: a record is left out for each.
+    """
+    begun = CellRecords(listed).select_begun()
+    if any(record.get("execution") for record in begun):
+        return begun
+    return begun[sum("ordinal" not in run for run in runs) :]
 
 
 def _check_agent_cell(
@@ -239,15 +238,14 @@ def _check_agent_cell(
 def _describe_not_replayed(name: str, run: RunNumbers) -> Problem:
     """Return the problem that a run was not replayed, with what differs from the record."""
     reason = f"{name}: {run.get('error') or 'it was not replayed'}"
-    return Problem(text="\n".join([reason, *map(str, run.get("differences") or ())]))
+    return Problem(text="\n".join([reason, *map(str, as_list(run.get("differences")))]))
 
 
 def _list_changes(name: str, run: RunNumbers) -> Iterator[Problem]:
     """Yield changes since the recording, such as changed code, but not results of calls."""
-    for change in run.get("changes") or ():
-        yield Problem(
-            text=f"{name}: {change['text']}", kind="changed", warning=bool(change.get("warning"))
-        )
+    for change in map(as_dict, as_list(run.get("changes"))):
+        text, is_warning = f"{name}: {change.get('text')}", bool(change.get("warning"))
+        yield Problem(text=text, kind="changed", warning=is_warning)
 
 
 def _check_code_runs(
@@ -288,8 +286,9 @@ def _passes(run: RunNumbers) -> bool:
     return not run.get("drift") and bool(run.get("replayed") or run.get("scripted"))
 
 
-def _describe_drift(name: str, drift: Mapping[str, Any]) -> Problem:
+def _describe_drift(name: str, numbers: Any) -> Problem:
     """Return a drift as a problem: its first event, both sides, and why the function ran again."""
+    drift = as_dict(numbers)
     if how := drift.get("how"):
         difference = [str(how)]
     else:
@@ -298,12 +297,6 @@ def _describe_drift(name: str, drift: Mapping[str, Any]) -> Problem:
     tool, seq = drift.get("name"), drift.get("seq")
     call = f" (call {drift['call_id']})" if drift.get("call_id") else ""
     head = f"{name}: {tool} gave another result when it ran again: event {seq}, the result of {tool}{call}"
-    return Problem(text="\n".join([head, *difference, *_explain_rerun(drift)]), kind="drift")
-
-
-def _explain_rerun(drift: Mapping[str, Any]) -> list[str]:
-    """Return why a function ran again: it reads names of the notebook; [] if it reads none."""
-    variables = ", ".join(map(str, drift.get("reads") or ()))
-    name = drift.get("name")
-    advice = f'{name} runs again because it uses {variables} of the notebook; @tool(effect="none") plays it from the record'
-    return [advice] if variables else []
+    variables = ", ".join(map(str, as_list(drift.get("reads"))))
+    advice = f'{tool} runs again because it uses {variables} of the notebook; @tool(effect="none") plays it from the record'
+    return Problem(text="\n".join([head, *difference, *([advice] * bool(variables))]), kind="drift")

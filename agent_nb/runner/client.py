@@ -1,13 +1,9 @@
 """Executes a notebook without a front end: `jupyter agent-nb run`, built on nbclient.
 
 Why not nbclient alone: it knows neither records nor agent cells, and raises at the first failure.
-
-Rules
-- It returns the executed notebook, even after a failed cell; the caller writes it. A failure is a
-  value (`Failure`).
-- No widget state is stored: the static views need none.
-- A notebook without cell ids gets them, because a record belongs to a cell.
-- No times are written into cells: they would make every execution a change.
+Here a failure is a value (`Failure`), and the notebook is returned even after one. A notebook
+without cell ids gets them, because a record belongs to a cell. Times of execution are not stored:
+they would make every execution a change.
 """
 
 from __future__ import annotations
@@ -17,6 +13,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from os import SEEK_END
 from pathlib import Path
 from typing import IO, Any
 
@@ -50,6 +47,7 @@ from .kernels import choose_kernel, warn_other_kernel
 from .quiet import restore_unchanged
 from .stopping import EXECUTIONS
 
+LONGEST_END = 2000  # characters of what a kernel wrote before it died
 IDS_SINCE = 5  # cells have ids since minor version 5 of notebook format 4
 
 
@@ -72,17 +70,14 @@ class Outcome(msgspec.Struct):
         `over`: `path` is the notebook that was executed. Its cells stay as they are where nothing
         is new, and the file is not written if only the place of its records would change.
         """
-        if not over:
-            # a lone surrogate has no UTF-8; written so, it is the escape of JSON
-            text = nbformat.writes(self.notebook) + "\n"
-            path.write_text(text, encoding="utf-8", errors="backslashreplace")
-            return
-        source = _read(path)
-        for run in restore_unchanged(self.notebook, source):
-            Journal.remove(run)  # else the journal would offer to restore the dropped run
-        NotebookRuns(source).lift()
-        if self.notebook != source:
-            save_notebook(json.loads(nbformat.writes(self.notebook)), path.resolve())
+        if over:
+            source = _read(path)
+            for run in restore_unchanged(self.notebook, source):
+                Journal.remove(run)  # else the journal would offer to restore the dropped run
+            NotebookRuns(source).lift()
+            if self.notebook == source:
+                return
+        save_notebook(json.loads(nbformat.writes(self.notebook)), path)
 
 
 def execute_notebook(
@@ -106,7 +101,7 @@ def execute_notebook(
     nb, began = _read(path), time.time()
     prepare(nb)
     choice = choose_kernel(path, nb, options)
-    warn_other_kernel(path, nb, options.kernel)
+    warn_other_kernel(path, choice)
     client = Client(
         nb,
         _make_runner_options(path, options),
@@ -136,7 +131,9 @@ def execute_notebook(
         NotebookRuns(nb).lift()
     # cells that ran, and whose Python code began no run now, lose the runs of earlier executions
     if options.rerun == "live":
-        NotebookRuns(nb).drop_unbegun({cell_id(cell) for cell in nb.cells[: client.reached]}, began)
+        NotebookRuns(nb).remove_stale_runs(
+            {cell_id(cell) for cell in nb.cells[: client.reached]}, began
+        )
     return Outcome(nb, runs, client.failures, client.reached)
 
 
@@ -166,7 +163,7 @@ def _run(client: Client, output: IO[bytes]) -> None:
     except CellExecutionError:
         pass  # the client has added it to its failures
     except DeadKernelError:
-        client.failures.append(describe_dead_kernel(*client.current_cell(), _read_end(output)))
+        client.failures.append(describe_dead_kernel(*client.current_cell(), read_end(output)))
     except CellTimeoutError:
         client.failures.append(describe_timeout(*client.current_cell(), client.timeout or 0))
     except UnicodeEncodeError as fault:  # half a character in a cell, which cannot be sent
@@ -176,14 +173,15 @@ def _run(client: Client, output: IO[bytes]) -> None:
         client.failures.append(Failure(message=str(fault).strip()))
 
 
+def read_end(output: IO[bytes]) -> str:
+    """Return the last characters of a file, printable; it may be larger than the memory."""
+    output.seek(max(output.seek(0, SEEK_END) - 4 * LONGEST_END, 0))  # a character has 4 bytes
+    return make_printable(output.read().decode(errors="replace")[-LONGEST_END:])
+
+
 async def _execute(client: Client, stderr: IO[bytes]) -> None:
     with EXECUTIONS.add_task():
         await client.async_execute(stdout=stderr, stderr=stderr)
-
-
-def _read_end(file: IO[bytes], longest: int = 2000) -> str:
-    file.seek(0)
-    return make_printable(file.read().decode(errors="replace")[-longest:])
 
 
 def _read(path: Path) -> Any:

@@ -1,11 +1,8 @@
 """Starts the kernels of the next notebooks early.
 
 Why: a small notebook spends half of its time on the start of the kernel. The first kernel starts
-while this process still imports nbclient; later ones while the previous notebook runs.
-
-Rules
-- Every kernel is fresh and has its own secret; at most one is started early.
-- If an early kernel does not fit or does not start, the notebook starts its own.
+while this process still imports nbclient; a later one while the previous notebook runs. One that
+does not fit its notebook or does not start is replaced by a kernel that the notebook starts.
 """
 
 from __future__ import annotations
@@ -18,7 +15,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import msgspec
 from jupyter_client.manager import AsyncKernelManager
@@ -50,7 +47,11 @@ class StartedKernel(msgspec.Struct, frozen=True):
         await self.manager.cleanup_resources()
 
 
-_Starting = tuple[Path, Future[StartedKernel]]  # a notebook, and its kernel that starts
+class _Starting(NamedTuple):
+    """A kernel that starts, and the notebook that it is for."""
+
+    notebook: Path
+    kernel: Future[StartedKernel]
 
 
 class EarlyKernels:
@@ -87,8 +88,8 @@ class EarlyKernels:
         """Return the early kernel of a notebook if it matches `choice`; start the next one."""
         with self._lock:
             starting: Future[StartedKernel] | None = None
-            if self._next is not None and self._next[0] == notebook:
-                starting, self._next = self._next[1], None
+            if self._next is not None and self._next.notebook == notebook:
+                starting, self._next = self._next.kernel, None
             if notebook in self._left:
                 del self._left[: self._left.index(notebook) + 1]
             if self._next is None:
@@ -105,14 +106,15 @@ class EarlyKernels:
         with self._lock:
             if notebook in self._left:
                 self._left.remove(notebook)
-            if self._next is not None and self._next[0] == notebook:
+            if self._next is not None and self._next.notebook == notebook:
                 unused, self._next = self._next, None
                 self._start_next()
         _stop_unused(unused)
 
     def _start_next(self) -> None:
         if self._left:
-            self._next = (self._left[0], self._pool.submit(self._start, self._left[0]))
+            kernel = self._pool.submit(self._start, self._left[0])
+            self._next = _Starting(self._left[0], kernel)
 
     def _start(self, notebook: Path) -> StartedKernel:
         return asyncio.run(_start_kernel(self._choose(notebook)))
@@ -133,10 +135,10 @@ async def _start_kernel(choice: KernelChoice) -> StartedKernel:
 
 def _stop_unused(starting: _Starting | None) -> None:
     """Stop a kernel that no notebook takes, or its start."""
-    if starting is not None and not starting[1].cancel():
-        started = _await_started(starting[1])
-        if started is not None:
-            started.stop()
+    if starting is None or starting.kernel.cancel():
+        return
+    if (started := _await_started(starting.kernel)) is not None:
+        started.stop()
 
 
 def _await_started(future: Future[StartedKernel]) -> StartedKernel | None:

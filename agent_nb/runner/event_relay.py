@@ -1,12 +1,8 @@
 """`jupyter agent-nb run --stream CODEC`: writes the events of the runs to stdout as they happen.
 
-Why a file (`cell.event_file`): messages of a kernel end up in the notebook, and not every system
-has named pipes.
-
-Rules
-- The file is in a folder that only the user can read; the folder is removed at the end.
-- A frame of the format is written whole; notebooks that share the output have an encoder each.
-- If the reader of stdout goes away, the stream ends and the runs go on.
+Why a file (`cell.event_file`) between kernel and stdout: messages of a kernel end up in the
+notebook, and not every system has named pipes. If the reader of stdout goes away, the stream ends
+and the runs go on.
 """
 
 from __future__ import annotations
@@ -58,7 +54,7 @@ class Relay:
         from ..codecs import named
 
         target: Codec = named(codec)[0]
-        return target.interleaves
+        return target.interleaves and "run" in target.envelope
 
     @property
     def losses(self) -> Losses:

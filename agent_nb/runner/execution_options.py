@@ -1,7 +1,4 @@
-"""The options of one execution of a notebook, for its kernel and its cells.
-
-Why apart from `client`: the command line reads them before nbclient, which is slow to import.
-"""
+"""The options of one execution of a notebook, for its kernel and its cells."""
 
 from __future__ import annotations
 

@@ -1,11 +1,7 @@
 """Chooses the kernel for a notebook, its environment, and how it is launched.
 
-Rules
-- A notebook runs on the requested kernel, else on the one that it names.
-- If the kernel that it names is not installed, a Python notebook runs on the default kernel, with a
-  warning. For other notebooks, and if it was requested, a missing kernel is an error.
-- The tape is on from the first cell if the user wants it, or if the notebook has taped calls and no
-  cell that starts the tape.
+Rule: if the kernel that a notebook names is not installed, a Python notebook runs on the default
+kernel, with a warning. For other notebooks, and if it was requested, a missing kernel is an error.
 """
 
 from __future__ import annotations
@@ -70,11 +66,15 @@ class InstalledKernels(KernelSpecManager):  # type: ignore[misc]  # its traits h
 
 
 class KernelChoice(msgspec.Struct, frozen=True):
-    """The kernel for a notebook: its name, its working folder, and additions to its environment."""
+    """The kernel for a notebook: its name, its working folder, and additions to its environment.
+
+    `missing`: the name of the notebook's own kernel, if that is not installed.
+    """
 
     kernel: str
     folder: str
     environment: Mapping[str, str]
+    missing: str = ""
 
 
 def use_own_launcher(manager: Any) -> None:
@@ -108,7 +108,8 @@ def choose_kernel(
         HASH_SEED: "0",
         **{name: value for name, value in wanted_variables.items() if value},
     }
-    return KernelChoice(find_kernel(nb, options.kernel)[0], str(notebook_path.parent), environment)
+    name, missing = find_kernel(nb, options.kernel)
+    return KernelChoice(name, str(notebook_path.parent), environment, missing)
 
 
 def _needs_tape(nb: Mapping[str, Any]) -> bool:
@@ -138,9 +139,8 @@ def find_kernel(nb: Mapping[str, Any], kernel: str = "") -> tuple[str, str]:
     raise UsageError(f"The kernel {name!r} is not installed. {advice}.")
 
 
-def warn_other_kernel(path: Path, nb: Mapping[str, Any], kernel: str) -> None:
+def warn_other_kernel(path: Path, choice: KernelChoice) -> None:
     """Warn on stderr if a notebook runs on another kernel than its own."""
-    name, missing = find_kernel(nb, kernel)
-    if missing:
-        warning = f"{path}: the kernel {missing!r} is not installed; {name!r} runs this notebook in Python."
+    if choice.missing:
+        warning = f"{path}: the kernel {choice.missing!r} is not installed; {choice.kernel!r} runs this notebook in Python."
         sys.stderr.write(f"agent_nb: {make_printable(warning)}\n")

@@ -1,14 +1,11 @@
 """`jupyter agent-nb test`: replays a notebook as its own test, without model or key.
 
-Why strict: a test that called a model, or skipped a cell without a record, would prove nothing.
+Why strict: a test that called a model, or skipped a cell without a record, would prove nothing. The
+kernel is strict from its start (`Launch.STRICT`): nothing in the notebook can make it call a model.
 
 Rules
 - After a failed agent cell the test goes on; after one of Python code only with `keep_going`.
-- The kernel is strict from its start (`Launch.STRICT`): nothing in the notebook can make it call a
-  model. Runs whose model is a script need no record and are counted apart.
 - The user chooses the signers whose records count as the user's own, never the repository.
-- The report names the command that records again where that helps. The file is not written.
-- A notebook that a missing extra ends is skipped, unless it has another problem.
 """
 
 from __future__ import annotations
@@ -41,6 +38,7 @@ from ..record import (
     user_key,
     with_ids,
 )
+from ..wire import as_list
 from . import project
 from .cell_failure import Failure
 from .cell_problems import CheckedRecords, check_records, find_problems, find_unseen_displays
@@ -118,9 +116,11 @@ def check_notebook(
     )
     failing = [p for p in problems if not p.warning or options.strict_tools]
     if failing or not missing_extra:
-        failing += _list_unfound(outcome.failures, missing_extra)
+        # `find_problems` reports failures of cells only, and none if an extra is missing
+        others = [f for f in outcome.failures if missing_extra or not f.cell]
+        failing += [Problem(text=str(f), cell=f.cell, kind=f.kind, stale=False) for f in others]
     masked, patterns = _list_masked(shown_runs)
-    unseen = [str(name) for _, run in shown_runs for name in run.get("unseen") or ()]
+    unseen = [str(name) for _, run in shown_runs for name in as_list(run.get("unseen"))]
     unseen += find_unseen_displays(nb, outcome)
     return Report(
         notebook=str(path),
@@ -147,15 +147,6 @@ def _check_all_records(
     ]
 
 
-def _list_unfound(failures: Sequence[Failure], missing_extra: str) -> list[Problem]:
-    """Return the failures that `find_problems` leaves out: of no cell, all for a missing extra."""
-    return [
-        Problem(text=str(f), cell=f.cell, kind=f.kind, stale=False)
-        for f in failures
-        if missing_extra or not f.cell
-    ]
-
-
 def _execution_options(
     options: CheckOptions, recorded: Mapping[str, Sequence[Record]]
 ) -> ExecutionOptions:
@@ -178,9 +169,11 @@ def _list_masked(
     of_kinds: list[str] = []
     of_patterns: list[str] = []
     for number, run in shown:
-        for rule, old, new in run.get("masked") or ():
-            lines = of_patterns if rule.startswith(Rule.NAME_PREFIX) else of_kinds
-            lines.append(f"cell {number}, {rule}: {old!r} = {new!r}")
+        for difference in as_list(run.get("masked")):
+            match difference:
+                case [str(rule), old, new]:
+                    lines = of_patterns if rule.startswith(Rule.NAME_PREFIX) else of_kinds
+                    lines.append(f"cell {number}, {rule}: {old!r} = {new!r}")
     return tuple(of_kinds), tuple(of_patterns)
 
 

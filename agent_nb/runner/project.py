@@ -9,10 +9,6 @@
     replace = "build …"             # the replacement ("…" by default; \\1 is the first group)
 
 Why not in the notebook: reviewers decide what a test ignores, and look here.
-
-Rules
-- Only `test` reads the nearest `pyproject.toml`, and its report lists each use of a rule.
-- An error in the file is a UsageError that names the file and the number of the entry.
 """
 
 from __future__ import annotations
@@ -69,8 +65,8 @@ def _read_setting(notebook: Path, name: str) -> tuple[Path, Any]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as fault:
         raise UsageError(f"{file} cannot be read: {fault}") from None
     for key in ("tool", "agent_nb", name):
-        value = value.get(key, {}) if isinstance(value, dict) else {}
-    return file, value or []
+        value = value.get(key, []) if isinstance(value, dict) else []
+    return file, value
 
 
 def _read_rule(entry: Any, where: str) -> Rule:

@@ -1,12 +1,9 @@
 """A pytest plug-in: `pytest --agent-nb examples/` runs `jupyter agent-nb test` on notebooks.
 
-Why: a project that tests with pytest gets its notebooks into the same run and report.
-
 Rules
-- Without `--agent-nb` nothing is collected. Checkpoints and executed copies are never collected.
 - Other plug-ins that execute notebooks (nbmake, nbval) start kernels that do not know the file, and
   find no records. So `AGENT_NB_NOTEBOOK` (`Launch.NOTEBOOK`) names the file during every test of a
-  notebook, unless the user has set this environment variable.
+  notebook, also without `--agent-nb`, unless the user has set this environment variable.
 - Our modules are imported in functions: pytest loads this file in every project.
 """
 

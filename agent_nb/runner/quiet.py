@@ -1,15 +1,13 @@
-"""Keeps those parts of a notebook file unchanged in which an execution brought nothing new.
+"""Leaves those parts of a notebook file unchanged in which an execution brought nothing new.
 
 Why: a diff should show what a run answered differently, and not that it ran.
 
 Rules
-- If all live runs of a cell went as in its last execution (`same_run`), the old records stay.
-- Only the user's own records stay in this way: a live rerun replaces those of others.
+- If all live runs of a cell went as in its last execution (`same_run`), the old records stay, but
+  only the user's own: a live rerun replaces those of others.
 - An agent cell whose runs were replayed without drift keeps outputs and execution count, if the
   file shows these runs, made from the cell's present text. In a cell of Python code the outputs of
   replayed runs stay, not the execution count.
-- The ids of the runs decide which outputs stay. Outputs are compared for one purpose: a cell of
-  repeated live runs keeps its execution count if all its outputs are the old ones.
 """
 
 from __future__ import annotations
@@ -37,6 +35,7 @@ from ..record import (
     source_of,
     user_key,
 )
+from ..wire import as_list
 from .same_run import same_run
 
 LANGUAGE = "language_info"
@@ -60,7 +59,8 @@ def restore_unchanged(nb: dict[str, Any], before: dict[str, Any]) -> list[str]:
         repeated = repeated_runs.get(name)
         if repeated and _restore_shown_runs(cell, old_cells[name], repeated):
             dropped |= repeated
-        shown += [run for _, run in _shown_runs(cell)]
+        numbers = map(RunNumbers.of, list_outputs(cell))
+        shown += [run for run in numbers if isinstance(run.get("run"), str)]
         if name in old_cells:
             _restore_replayed(cell, old_cells[name], hashes)
     old_ids = set(dropped.values())
@@ -97,11 +97,13 @@ def _restore_shown_runs(cell: dict[str, Any], old: dict[str, Any], runs: Mapping
     It is impossible if the cell shows a further run, or did not show one of the old runs. `runs`:
     new id -> old id.
     """
-    old_outputs = dict(_outputs_by_run(old))
+    old_outputs = _outputs_by_run(old)
+    old_ids = {*old_outputs, *(i for output in list_outputs(old) for i in _taped_calls(output))}
     new_ids = [str(run["run"]) for _, run in _shown_runs(cell)]
-    if not all(new_id in runs and runs[new_id] in old_outputs for new_id in new_ids):
+    if not all(runs.get(new_id) in old_ids for new_id in new_ids):
         return False
-    cell["outputs"] = _replace_outputs(cell, {new: old_outputs[runs[new]] for new in new_ids})
+    outputs = _replace_outputs(cell, {new: old_outputs.get(runs[new], []) for new in new_ids})
+    cell["outputs"] = _restore_lines(outputs, old, runs)
     if cell["outputs"] == old["outputs"]:
         cell["execution_count"] = old.get("execution_count")
     return True
@@ -109,27 +111,41 @@ def _restore_shown_runs(cell: dict[str, Any], old: dict[str, Any], runs: Mapping
 
 def _restore_replayed(cell: dict[str, Any], old: dict[str, Any], hashes: Mapping[str, str]) -> None:
     """Restore the outputs of replayed runs. `hashes`: run id -> hash of its source."""
-    new_outputs, old_outputs = dict(_outputs_by_run(cell)), dict(_outputs_by_run(old))
+    new_outputs, old_outputs = _outputs_by_run(cell), _outputs_by_run(old)
     parts = agent_cell(source_of(cell))
     if parts is None:
         replayed = {str(run["run"]) for _, run in _shown_runs(cell) if _is_replayed(run)}
         restored = {run: outputs for run, outputs in old_outputs.items() if run in replayed}
-        cell["outputs"] = _replace_outputs(cell, restored)
+        cell["outputs"] = _restore_lines(_replace_outputs(cell, restored), old, {})
     elif (
         new_outputs
         and new_outputs.keys() == old_outputs.keys()
         and all(_is_replayed(run) for _, run in _shown_runs(cell))
-        and _have_source(parts, new_outputs, hashes)
+        # with the options line: options that are not inputs of a run may change its display
+        and all(hashes.get(run) == content_hash(*parts) for run in new_outputs)
     ):
         cell["outputs"], cell["execution_count"] = old["outputs"], old.get("execution_count")
 
 
-def _have_source(parts: tuple[str, str], runs: Iterable[str], hashes: Mapping[str, str]) -> bool:
-    """Return whether the source of all these runs is this options line and body (`parts`).
+def _restore_lines(
+    outputs: Iterable[Output], old: Mapping[str, Any], runs: Mapping[str, str]
+) -> list[Output]:
+    """Return outputs with the old lines about taped calls, below the references to these calls.
 
-    Why the options line, too: options that are not inputs of a run may change its display.
+    Such a line is one output, which `cell.taped_output` makes for all calls of a cell. A line whose
+    calls the cell has not shown before stays as it is. `runs`: new id -> old id.
     """
-    return all(hashes.get(run) == content_hash(*parts) for run in runs)
+    restored: list[Output] = []
+    for output in outputs:
+        calls = [runs.get(call, call) for call in _taped_calls(output)]
+        # only a line needs the search, which is long where the old outputs are many
+        lines = [o for o in list_outputs(old) if _taped_calls(o) == calls] if calls else []
+        if not lines:
+            restored.append(output)
+            continue
+        references = [o for o in list_outputs(old) if _shown_run(o).get("run") in calls]
+        restored += [o for o in (*references, lines[0]) if o not in restored]
+    return restored
 
 
 def _code_cells(nb: Notebook) -> list[Cell]:
@@ -144,16 +160,26 @@ def _shown_runs(cell: Mapping[str, Any]) -> Iterator[tuple[Output, RunNumbers]]:
 
 
 def _shown_run(output: Output) -> RunNumbers:
-    """Return the numbers of the run that an output shows, {} if it shows none."""
+    """Return the numbers of the run that an output shows, {} if it shows none.
+
+    A line about taped calls shows none, although it names one if all of them were replayed.
+    """
     numbers = RunNumbers.of(output)
-    return numbers if isinstance(numbers.get("run"), str) else RunNumbers()
+    is_run = isinstance(numbers.get("run"), str) and not _taped_calls(output)
+    return numbers if is_run else RunNumbers()
 
 
-def _outputs_by_run(cell: Mapping[str, Any]) -> Iterator[tuple[str, list[Output]]]:
-    """Yield (run id, outputs) for each run that a cell shows: the output or outputs of its page."""
-    for output, numbers in _shown_runs(cell):
-        run = numbers["run"]
-        yield str(run), [output, *(o for o in list_outputs(cell) if _continued_run(o) == run)]
+def _taped_calls(output: Output) -> list[str]:
+    """Return the ids of the taped calls that a line is about; [] for another output."""
+    return [str(call) for call in as_list(RunNumbers.of(output).get(RunNumbers.TAPE))]
+
+
+def _outputs_by_run(cell: Mapping[str, Any]) -> dict[str, list[Output]]:
+    """Return run id -> the outputs of its page, for each run that a cell shows."""
+    by_run = {str(numbers["run"]): [output] for output, numbers in _shown_runs(cell)}
+    for output in list_outputs(cell):
+        by_run.get(_continued_run(output), []).append(output)
+    return by_run
 
 
 def _replace_outputs(cell: Mapping[str, Any], by_run: Mapping[str, list[Output]]) -> list[Output]:

@@ -1,12 +1,7 @@
 """The report of `test`: lines for a terminal, JSON, and JUnit XML for CI.
 
-Why: a failed test is useful only if it says which command makes it pass, without a search.
-
-Rules
-- Only `problems` make the test fail, not warnings or differences that were not compared.
-- A report ends with the cheapest commands that help.
-- JSON and XML are valid whatever a kernel writes. Text is made printable here for XML only; for a
-  terminal, `cli.terminal` does it.
+Why: a failed test is useful only if it says which command makes it pass. A report may hold whatever
+a kernel writes: it is made printable here for XML only; for a terminal, `cli.terminal` does it.
 """
 
 from __future__ import annotations
@@ -21,6 +16,7 @@ import msgspec
 
 from ..errors import AgentError
 from ..notebook import make_printable
+from ..view import count_noun
 
 #: Characters that XML 1.0 does not allow.
 _NO_XML = re.compile("[^\t\n -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -127,7 +123,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         passed = len(reports) - failed - skipped
         counts = ((passed, "passed"), (failed, "failed"), (skipped, "skipped"))
         runs = sum(r.runs for r in reports)
-        return f"{', '.join(f'{n} {word}' for n, word in counts if n)}: {runs} run{'' if runs == 1 else 's'} replayed"
+        return f"{', '.join(f'{n} {word}' for n, word in counts if n)}: {count_noun(runs, 'run')} replayed"
 
     @staticmethod
     def render_junit(reports: Sequence[Report]) -> str:
@@ -150,7 +146,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
 
     def _count_runs(self) -> str:
-        replayed = f"{self.runs} run{'' if self.runs == 1 else 's'} replayed"
+        replayed = f"{count_noun(self.runs, 'run')} replayed"
         return f"{replayed}, {self.scripted} scripted, not replayed" if self.scripted else replayed
 
 

@@ -1,13 +1,10 @@
 """Compares the displays of an agent cell, such as figures and tables, in the file and in a replay.
 
 Why apart from the record: displays are outputs of the cell and not in the record, but a changed
-figure, table or chart is still a change.
+figure, table or chart is still a change. Cleared outputs prove nothing.
 
-Rules
-- Displays are compared if the file shows the replayed run; cleared outputs prove nothing.
-- A chart is compared by its JSON: the installed packages decide whether it also has a picture.
-- Calls whose results come from the record display nothing: the displays of a replay must occur in
-  the file in the same order, but the file may have more, unless every call ran again.
+Rule: calls whose results come from the record display nothing: the displays of a replay must occur
+in the file in the same order, but the file may have more, unless every call ran again.
 """
 
 from __future__ import annotations

@@ -4,12 +4,9 @@ Why: a kernel has its own session, so that signals of the terminal do not reach 
 when a signal ends this process. nbclient's own handlers shut the kernel down during a cell, which
 then fails as if the notebook were wrong.
 
-Rules
-- Notebooks run on other threads; the main thread only waits, and turns a signal into `Stopped`.
-- Further signals are ignored for `PATIENCE` seconds, in which kernels usually end; after that they
-  end the process at once.
-- Stopping cancels each registered execution in its loop; the execution shuts its kernel down before
-  it ends.
+Rule: notebooks run on other threads; the main thread only waits, and turns a signal into `Stopped`.
+Stopping cancels each registered execution in its loop; the execution shuts its kernel down before
+it ends. Further signals are ignored meanwhile, but only for `PATIENCE` seconds.
 """
 
 from __future__ import annotations

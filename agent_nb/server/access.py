@@ -4,13 +4,10 @@ Why so strict on loopback: any web page in the user's browser can send requests 
 page whose host name resolves to 127.0.0.1 can read the answers.
 
 Rules
-- The Host header must name this server.
 - A request with the token may come from any origin. With the cookie, which browsers send by
   themselves, a request that changes something must come from a page of this server or of a named
   origin.
-- `POST /login` exchanges the token for a cookie, because an EventSource cannot send the token.
-- The cookie contains a digest of the token, never the token.
-- Secrets are compared in constant time, and a refusal does not say which part was right.
+- The cookie exists because an EventSource cannot send the token. It contains a digest of the token.
 """
 
 from __future__ import annotations
@@ -46,6 +43,9 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     token: str = msgspec.field(default_factory=lambda: secrets.token_urlsafe(24))
     hosts: frozenset[str] = LOOPBACK
     origins: frozenset[str] = frozenset()
+
+    def __repr__(self) -> str:  # without the token
+        return f"Access(hosts={sorted(self.hosts)}, origins={sorted(self.origins)})"
 
     def host_allowed(self, host: str) -> bool:
         """Return whether the Host header names this server."""

@@ -1,17 +1,13 @@
-"""Run an agent for `POST /runs`: each message continues its conversation.
-
-Why here: the server has no notebook whose cells would hold the turns of a conversation.
-
-Rules
-- A conversation has one run at a time; a run without a conversation has no history.
-- Runs that failed without an answer are left out of the history.
-- Clients that follow the run can answer the agent's questions, as long as the run's limits allow.
-"""
+"""Run an agent for `POST /runs`: each message continues its conversation, held in memory."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any
+
+import msgspec
 
 from ..agent import Run, Stream
 from ..errors import UsageError
@@ -22,17 +18,12 @@ from ..rows import Agent
 CONVERSATIONS = 200
 
 
-class StartedRun:
+class StartedRun(msgspec.Struct):
     """A started run with its controls; implements `app.endpoints.Launched`."""
 
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
-        self.log = stream.log
-        self.approve = stream.questions.answer
-
-    def cancel(self) -> None:
-        """Stop the run; may be called from any thread."""
-        self._stream.stop("stopped over HTTP")
+    log: EventLog
+    cancel: Callable[[], Any]
+    approve: Callable[..., bool]
 
 
 class Agents:
@@ -43,8 +34,8 @@ class Agents:
     ) -> None:
         self._agent = agent
         self._on_start = on_start
-        self._turns: dict[str, list[EventLog]] = {}
-        self._streams: list[Stream] = []
+        self._turns: dict[str, list[EventLog]] = {}  # by conversation, the latest used one last
+        self._streams: list[Stream] = []  # of active runs, whatever their conversation
 
     async def __call__(self, message: str, conversation: str) -> StartedRun:
         """Start a run. Raises UsageError while a run of the `conversation` ("": none) is active."""
@@ -55,7 +46,8 @@ class Agents:
         self._on_start(stream.log)
         self._streams = [s for s in self._streams if not s.log.ended] + [stream]
         turns.append(stream.log)
-        return StartedRun(stream.start())
+        cancel = partial(stream.start().stop, "stopped over HTTP")
+        return StartedRun(stream.log, cancel, stream.questions.answer)
 
     def _find_turns(self, conversation: str) -> list[EventLog]:
         """Return the turns of a conversation, which becomes the most recently used one.
@@ -70,8 +62,8 @@ class Agents:
             )
         turns = [log for log in turns if Run(log).status == "ok" or Run(log).answer]
         self._turns[conversation] = turns
-        # one with an active run stays: without it, the run would no longer block a second one
-        # there is always one: at the latest `conversation` itself, which is the newest
+        # a conversation with an active run stays, because that run must block a second one; if all
+        # others have one, the oldest is `conversation` itself
         oldest = next(name for name, logs in self._turns.items() if not logs or logs[-1].ended)
         if len(self._turns) > CONVERSATIONS and oldest != conversation:
             del self._turns[oldest]
@@ -79,6 +71,7 @@ class Agents:
 
     async def stop(self) -> None:
         """Stop every run and wait for its end, then close the model's connections."""
-        for stream in self._streams:
-            await stream.aclose()
+        while streams := self._streams:  # others may start meanwhile
+            self._streams = []
+            await asyncio.gather(*(s.aclose() for s in streams), return_exceptions=True)
         await self._agent.aclose()

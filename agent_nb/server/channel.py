@@ -5,9 +5,8 @@ Why: a subscriber that lost its connection names the last id it received, and go
 Rules
 - Ids are never reused: `seq` for a stored event (any but a delta), `seq.epoch.n` for the n-th delta
   after it. Each start of a hub has its own epoch. Ids of one run sort by their numbers.
-- Stored events that the buffer has evicted are read from the run's log, if it has one.
-- Lost stored events and unknown ids are reported as a `Gap`, never skipped silently. Lost deltas
-  are not reported: they matter only while they are live.
+- Lost stored events and unknown ids are reported as a `Gap`. Lost deltas are not reported: they
+  matter only while they are live.
 - The hub's lock guards all changes, and the reading of the buffer.
 """
 
@@ -22,6 +21,7 @@ from typing import Any, Literal
 import msgspec
 
 from ..events import Delta, End, Event, EventLog, Position, RunStart, User
+from ..wire import replace_surrogates
 
 
 class Entry(msgspec.Struct, eq=False):
@@ -51,13 +51,13 @@ class Entry(msgspec.Struct, eq=False):
 class Gap(msgspec.Struct, frozen=True):
     """Reports events that a subscriber requested but does not receive.
 
-    reason: `evicted` (no longer in the buffer), `unknown` (not an id of this run; all events
-        follow) or `lag` (the subscriber exceeded its own limit).
+    reason: `evicted` (no longer in the buffer) or `unknown` (not an id of this run; all events
+        follow).
     missed: the number of stored events that are missing (0: none or unknown).
     """
 
     run: str
-    reason: Literal["evicted", "unknown", "lag"]
+    reason: Literal["evicted", "unknown"]
     after: str = ""
     missed: int = 0
 
@@ -122,16 +122,6 @@ class Channel:
         self._agent = self._prompt = ""
         self._started = 0.0
 
-    def join_conversation(self, conversation: str, earlier: int) -> None:
-        """Put the run into a conversation that had `earlier` runs before it."""
-        self.conversation, self.earlier = conversation, earlier
-
-    def set_controls(
-        self, cancel: Callable[[], Any] | None, approve: Callable[..., Any] | None
-    ) -> None:
-        """Set the functions that cancel the run and answer approvals; None changes nothing."""
-        self.cancel, self.approve = cancel or self.cancel, approve or self.approve
-
     @property
     def ended(self) -> bool:
         """Whether the run's end has been published."""
@@ -172,16 +162,8 @@ class Channel:
         """Return the entry for the list of runs."""
         functions = {"cancel": self.cancel, "approve": self.approve} if not self.ended else {}
         controls = tuple(name for name, function in functions.items() if function is not None)
-        return Info(
-            self.run,
-            self.conversation,
-            self.status,
-            self._agent,
-            self._prompt,
-            self._started,
-            self.seq,
-            controls,
-        )
+        about = (self.run, self.conversation, self.status, self._agent, self._prompt)
+        return Info(*about, self._started, self.seq, controls)
 
     def _append(self, event: Event) -> None:
         """Number an event and add it to the buffer. Raises ValueError if the run has ended."""
@@ -207,13 +189,13 @@ class Channel:
         """Take agent, prompt, status and start from a stored event, for the list of runs."""
         self._started = self._started or event.ts
         if isinstance(event, RunStart) and not event.span:
-            self._agent = event.agent
+            self._agent = replace_surrogates(event.agent)
         elif isinstance(event, User) and not self._prompt:
-            self._prompt = event.content[:200]
+            self._prompt = replace_surrogates(event.content[:200])
         elif isinstance(event, End) and not event.span:
             self.status = event.status
 
-    # Reading; callers of `read`, `count_after` and `read_newest` hold the hub's lock.
+    # Reading; callers of `read` hold the hub's lock.
 
     def locate(self, after: str) -> tuple[Position, Gap | None]:
         """Return the position of the id `after`; for an unknown id the start, and a Gap."""
@@ -231,21 +213,9 @@ class Channel:
         first = self._entries[0]
         if position < first.position and self._count_lost(position, first):
             return self._read_evicted(position, first, limit)
-        start = self._index_after(position)
+        # by halves, since positions are sorted and every reader asks again and again
+        start = bisect_right(self._entries, position, key=lambda entry: entry.position)
         return self._entries[start : start + limit], None
-
-    def count_after(self, position: Position) -> int:
-        """Return the number of entries after `position`."""
-        return len(self._entries) - self._index_after(position)
-
-    def read_newest(self, position: Position, count: int) -> tuple[list[Entry], Gap]:
-        """Return the newest `count` entries of the buffer, and the gap between `position` and them.
-
-        There must be more entries than that after `position`.
-        """
-        newest = self._entries[-count:]
-        after = self._entries[self._index_after(position)].id
-        return newest, Gap(self.run, "lag", after, self._count_lost(position, newest[0]))
 
     def _count_lost(self, position: Position, first: Entry) -> int:
         """Return the number of stored events after `position` and before the entry `first`."""
@@ -263,8 +233,3 @@ class Channel:
             return [Entry(event, event.seq) for event in older], None
         gap = Gap(self.run, "evicted", str(position[0]), lost)
         return self._entries[:limit], gap
-
-    def _index_after(self, position: Position) -> int:
-        """Return the index in the buffer of the first entry after `position`."""
-        # by halves, since positions are sorted and every reader asks again and again
-        return bisect_right(self._entries, position, key=lambda entry: entry.position)

@@ -1,10 +1,4 @@
-"""Filters: select the events of a run that a subscriber receives.
-
-Why in the server: a client need not receive what it does not show.
-
-Rules
-- Internal events (model requests, `internal:*` of other formats) are left out by default.
-"""
+"""Filters: select the events of a run that a subscriber receives."""
 
 from __future__ import annotations
 
@@ -21,8 +15,9 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     """The events to pass.
 
     kinds: types to pass, empty for all. exclude: types to leave out. The type of a delta is its
-    `of`. path: a path pattern ("": any path). internal, deltas: whether these events pass. custom:
-    a function that must accept the event, too.
+    `of`. path: a path pattern ("": any path). internal, deltas: whether these events pass; internal
+    are model requests and `internal:*` of other formats. custom: a function that must accept the
+    event, too.
     """
 
     kinds: frozenset[str] = frozenset()

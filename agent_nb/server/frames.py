@@ -4,12 +4,11 @@ Why: one event may become several frames, and a client may lose its connection b
 
 Rules
 - The last SSE frame of an entry has the entry's id. Each frame before it has that id and the number
-  of frames that follow, so a client that is cut off in between resumes there.
-- Frames are counted from the end: a block that is read again may have more frames at its beginning.
-- A stateful format is encoded for each client; on resume its state is rebuilt from the entries that
-  the client already has.
-- Items that a format calls internal (`internal:*`) are left out if `internal` is False.
-- Over SSE, a comment at the end of the stream names what the format could not carry.
+  of frames that follow, so a client that is cut off in between resumes there. Frames are counted
+  from the end, because a block that is read again may have more frames at its beginning.
+- The encoder of a format other than `CANONICAL` has state: it must see every event from the start
+  of the run, also those that the client has already.
+- Over SSE, the stream of an ended run ends with the id of the run's end, which may have no frame.
 """
 
 from __future__ import annotations
@@ -54,21 +53,32 @@ class Frames:
         )
         self._skip, self._rest = skip, rest
         self._internal = internal
+        self._newest = ""  # the id of the newest entry that was written
 
     def encode(self, entries: Iterable[Entry | Gap]) -> bytes:
         """Return the bytes of entries and gaps, without entries that the client already has."""
-        return b"".join(
-            self._encode_gap(e) if isinstance(e, Gap) else self._encode_entry(e) for e in entries
-        )
+        output = []
+        for each in entries:
+            if isinstance(each, Gap):
+                output.append(self._encode_gap(each))
+            elif data := self._encode_entry(each):
+                output.append(data)
+                self._newest = each.id
+        return b"".join(output)
 
-    def close(self) -> bytes:
-        """Return the bytes that the encoder held back, and a comment that names its losses."""
-        if self._encoder is None:
-            return b""
-        output = self._encode_items(self._encoder.items(None), None)
-        losses = [f"{count} {kind}" for kind, count in self._encoder.losses.counts().items()]
-        if losses and self._framing == "sse":
-            output += f": not carried by this format: {', '.join(losses)}\n\n".encode()
+    def close(self, end: str) -> bytes:
+        """Return what the encoder held back, the id of the run's end, and a comment on losses.
+
+        `end`: that id; "" if the stream ends before the run.
+        """
+        output, counts = b"", dict[str, int]()
+        if self._encoder is not None:
+            output = self._encode_items(self._encoder.items(None), None)
+            counts = self._encoder.losses.counts()
+        if self._framing == "sse":
+            output += f"id: {end}\n\n".encode() if end not in ("", self._newest) else b""
+            losses = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+            output += f": not carried by this format: {losses}\n\n".encode() if losses else b""
         return output
 
     def _encode_entry(self, entry: Entry) -> bytes:

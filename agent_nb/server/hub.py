@@ -1,12 +1,8 @@
 """The hub: publishes runs to subscribers, without HTTP or an event loop.
 
-Why apart from HTTP: runs can then be published, resumed and tested without a web server.
-
-Rules
-- A run executes once, however many subscribers it has. Publishing never waits for a subscriber and
-  never raises because of one.
-- Ids of runs and entries are never reused (see `channel`).
-- Every method may be called from any thread: a run publishes from its own, as a subscriber reads.
+Why apart from HTTP: runs can then be published, resumed and tested without a web server. Publishing
+never waits for a subscriber and never raises because of one. Every method may be called from any
+thread: a run publishes from its own, as a subscriber reads.
 """
 
 from __future__ import annotations
@@ -39,6 +35,7 @@ class Hub:
     def __init__(self, *, keep: int = KEEP, runs: int = RUNS, epoch: int | None = None) -> None:
         self.shared = Shared(keep, int(time.time() * 1000) if epoch is None else epoch, self._wake)
         self.closed = False
+        self.starts_runs = True  # False: the server shuts down
         self._runs = runs
         self._channels: dict[str, Channel] = {}  # by the run's id, the newest last
         self._subscriptions: dict[str, list[Subscription]] = {}  # by the run's id
@@ -61,7 +58,7 @@ class Hub:
         with self.shared.lock:
             new = log.run not in self._channels
             channel = self.open(log.run, conversation=conversation, log=log)
-            channel.set_controls(cancel, approve)
+            channel.cancel, channel.approve = cancel or channel.cancel, approve or channel.approve
         # outside the lock, because `subscribe` first passes all logged events to the channel
         if new:
             log.subscribe(channel.publish)
@@ -89,7 +86,8 @@ class Hub:
                     for member in self._channels.values()
                     if member.conversation == conversation
                 ]
-                channel.join_conversation(conversation, max(positions, default=-1) + 1)
+                channel.conversation = conversation
+                channel.earlier = max(positions, default=-1) + 1
             return channel
 
     def channel(self, run: str) -> Channel:
@@ -130,27 +128,29 @@ class Hub:
         *,
         after: str = "",
         overflow: Overflow = "gap",
-        lag: int = 0,
     ) -> Subscription:
         """Subscribe to a run from its start, or after the id `after`.
 
         wanted: the filter (default: all but internal events).
-        lag: how many entries the reader may be behind (0: as many as the buffer has).
-        overflow: a reader further behind receives a Gap and, with `disconnect`, is disconnected.
+        overflow: a reader that lost entries receives a Gap and, with `disconnect`, is disconnected.
         Raises UsageError if the run is unknown. In a closed hub the subscription is closed.
         """
         with self.shared.lock:
             channel = self.channel(run)
             wanted = wanted or Filter()
             subscription = Subscription(
-                self.shared, channel, wanted, self.forget, after=after, overflow=overflow, lag=lag
+                self.shared, channel, wanted, self.forget, after=after, overflow=overflow
             )
             return self._register(subscription)
 
     def listeners(self, run: str = "") -> int:
         """Return the number of subscriptions to a run, or to all runs ("")."""
+        return len(self._list_readers(run))
+
+    def _list_readers(self, run: str) -> list[Subscription]:
         with self.shared.lock:
-            return sum(len(s) for r, s in self._subscriptions.items() if run in ("", r))
+            groups = self._subscriptions.items()
+            return [s for r, group in groups if run in ("", r) for s in group]
 
     def forget(self, subscription: Subscription) -> None:
         """Drop a subscription."""
@@ -169,11 +169,7 @@ class Hub:
 
     def finish_readers(self, run: str = "") -> None:
         """End the subscriptions to a run, or to all runs (""); the runs continue."""
-        with self.shared.lock:
-            readers = [
-                s for r, group in self._subscriptions.items() if run in ("", r) for s in group
-            ]
-        for subscription in readers:
+        for subscription in self._list_readers(run):
             subscription.finish()
 
     def stop(self) -> None:

@@ -3,21 +3,18 @@
     server = agent_nb.serve()          # in a notebook cell
     %agent attach http://127.0.0.1:…   # in another notebook of the same user
 
-Why: a run in a notebook can then be watched, stopped and answered from another one.
-
 Rules
 - Every announced run is published: `%%agent` cells and `await agent(…)`, also ended runs whose logs
   are still in memory.
-- A fault of the server does not reach the runs.
 - No output contains the token, not even the display of the handle. `attach` finds it in a private
   file.
-- A process has one server: `serve` with the same arguments returns it, other arguments replace it.
 """
 
 from __future__ import annotations
 
 import atexit
-from collections.abc import Callable, Iterable, Sequence
+import os
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -46,8 +43,9 @@ class Serving:
         self._server = server
         self._hub = hub
         self._note = write_server_note(server.url, server.token)
-        self._unfollow = REGISTRY.follow(self._publish)
+        self._process = os.getpid()  # a forked child has no server
         self._running = True
+        self._unfollow = REGISTRY.follow(self._publish)
 
     @property
     def url(self) -> str:
@@ -61,8 +59,8 @@ class Serving:
 
     @property
     def running(self) -> bool:
-        """Whether the server is running."""
-        return self._running
+        """Whether the server is running, in this process."""
+        return self._running and self._process == os.getpid()
 
     @property
     def runs(self) -> list[str]:
@@ -75,8 +73,8 @@ class Serving:
             self._hub.attach(run.log)
 
     def stop(self) -> None:
-        """End every stream properly and stop serving; the runs continue."""
-        if self._running:
+        """End the runs that clients started, then every stream; the other runs continue."""
+        if self.running:
             self._running = False
             self._unfollow()
             if self._note is not None:
@@ -86,11 +84,13 @@ class Serving:
 
     def _publish(self, announced: Announced) -> None:
         """Publish an announced run; its controls too, unless it has ended."""
+        if not self.running:
+            return
         log, hub = announced.log, self._hub
         published = next((channel for channel in hub.channels() if channel.run == log.run), None)
         if published is not None and published.log is not log:
             return  # a replay, from a record, of a run that is published already
-        announced.questions.reachable_while(lambda: self._running and hub.listeners(log.run) > 0)
+        announced.questions.reachable_while(lambda: self.running and hub.listeners(log.run) > 0)
         ended = log.ended
         hub.attach(
             log,
@@ -107,7 +107,7 @@ class Serving:
 
     def __repr__(self) -> str:
         count = len(self.runs)
-        state = f"{count} run{'' if count == 1 else 's'}" if self._running else "stopped"
+        state = f"{count} run{'' if count == 1 else 's'}" if self.running else "stopped"
         shared = f", shared over {self._hub.where}" if self._hub.where else ""
         return f"<agent_nb server at {self.url}: {state}{shared}>"
 
@@ -120,7 +120,7 @@ class Serving:
 
         The commands contain no secrets.
         """
-        if not self._running:
+        if not self.running:
             return []
         ways = [
             ("in another notebook of yours", f"%agent attach {self.url}"),
@@ -184,11 +184,18 @@ def serve(
     if serving is None or not serving.running or _current.arguments != arguments:
         if serving is not None:
             serving.stop()
-        start: Callable[..., Any] | None = Agents(agent) if agent is not None else None
-        settings, hub = Settings(keepalive=keepalive), open_hub(store)
+        agents = None if agent is None else Agents(agent)
+        hub = open_hub(store)
         try:
             server = Server(
-                hub, start, host=host, port=port, token=token, origins=pages, settings=settings
+                hub,
+                agents,
+                host=host,
+                port=port,
+                token=token,
+                origins=pages,
+                settings=Settings(keepalive=keepalive),
+                closing=None if agents is None else agents.stop,
             )
             hide_secret(server.token)
             serving = Serving(server.start(), hub)

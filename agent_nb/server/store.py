@@ -1,9 +1,4 @@
-"""Keep the runs of a server on disk: written as they happen, available again after a restart.
-
-Why: a client that follows a run should get the remaining events even if the server restarts.
-
-Rule: a run that was active when the process ended is read as interrupted, and an `end` is added.
-"""
+"""Keep the runs of a server on disk: written as they happen, available again after a restart."""
 
 from __future__ import annotations
 
@@ -32,7 +27,10 @@ class Store:
             ) from None
 
     def logs(self) -> Iterator[EventLog]:
-        """Yield the logs of the runs, oldest first; unreadable and empty ones are left out."""
+        """Yield the logs of the runs, oldest first; unreadable and empty ones are left out.
+
+        A run that was active when its process ended is read as interrupted.
+        """
         seen: set[str] = set()
         for path in Journal.files(self._folder):
             try:

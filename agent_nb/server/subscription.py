@@ -3,11 +3,8 @@
 Why readers pull: a slow or dead reader holds no more than its position, and delays neither the run
 nor other readers.
 
-Rules
-- The filter applies to replayed and live events alike.
-- If a filter or waker raises, only its own subscription closes, with `fault` set.
-- The waker is a function of the reader. The publishing thread calls the waker at the first entry
-  after the reader has taken all, and not again until the reader has taken all again.
+Rule: the publishing thread calls the waker, a function of the reader, at the first entry after the
+reader has taken all, and not again until the reader has taken all again.
 """
 
 from __future__ import annotations
@@ -26,10 +23,10 @@ Overflow = Literal["gap", "disconnect"]
 class Subscription:
     """One reader of one run: `take` returns new entries; once `closed`, no more come.
 
-    `after`: the id after which it reads ("": all); for an unknown id it begins with a Gap. `lag`:
-    how many entries the reader may be behind (0: as many as the buffer has). `overflow`: a reader
-    that has lost entries receives a Gap (`gap`), or is also disconnected (`disconnect`). `forget`
-    is called when the subscription is closed. Make one only while the hub's lock is held.
+    `after`: the id after which it reads ("": all); for an unknown id it begins with a Gap.
+    `overflow`: a reader that has lost entries receives a Gap (`gap`), or is also disconnected
+    (`disconnect`). `forget` is called when the subscription is closed. Make one only while the
+    hub's lock is held.
     """
 
     def __init__(
@@ -41,7 +38,6 @@ class Subscription:
         *,
         after: str = "",
         overflow: Overflow = "gap",
-        lag: int = 0,
     ) -> None:
         self.run = channel.run
         self.reason = ""
@@ -52,7 +48,6 @@ class Subscription:
         self._wanted = wanted
         self._position, self._gap = channel.locate(after)  # `_gap` is returned first
         self._overflow = overflow
-        self._lag = lag
         self._idle = True  # the reader has taken everything, so the next entry must wake it
         self._until: Position | None = None  # the subscription closes at this position
 
@@ -62,15 +57,21 @@ class Subscription:
 
     @property
     def closed(self) -> bool:
-        """Whether nothing more comes; `reason`: `ended`, `lag`, `evicted`, `fault` or `closed`."""
+        """Whether nothing more comes; `reason`: `ended`, `evicted`, `fault` or `closed`."""
         return bool(self.reason)
+
+    @property
+    def end(self) -> str:
+        """The id of the run's end once the reader has passed it, else ""."""
+        return str(self._channel.seq) if self.reason == "ended" else ""
 
     def take(self, limit: int = 512) -> list[Entry | Gap]:
         """Return the next entries that pass the filter, about `limit`; [] if there are none now."""
         out: list[Entry | Gap] = []
         while not out and not self.closed:
             with self._lock:
-                entries, gap = self._read_next(limit)
+                entries, gap = self._channel.read(self._position, limit)
+                self._idle = not entries
             out += [each for each in (self._gap, gap) if each is not None]
             self._gap = None
             if gap is not None and self._overflow == "disconnect":
@@ -117,19 +118,6 @@ class Subscription:
             return []
         self._advance(entries)
         return passed
-
-    def _read_next(self, limit: int) -> tuple[list[Entry], Gap | None]:
-        """Return the next entries and the gap before them.
-
-        A reader that is further behind than `lag` skips to the newest `lag` entries.
-        """
-        channel = self._channel
-        behind = channel.count_after(self._position) if self._lag else 0  # `lag` 0: no limit
-        if behind > self._lag:
-            return channel.read_newest(self._position, self._lag)
-        entries, gap = channel.read(self._position, limit)
-        self._idle = not entries
-        return entries, gap
 
     def _advance(self, entries: list[Entry]) -> None:
         """Move past the entries; close after the end of the run."""

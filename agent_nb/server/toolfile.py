@@ -1,13 +1,4 @@
-"""Load the tools that the command line of a server names: built-in tools and Python files.
-
-Why: an agent on the command line has no notebook whose functions it could call.
-
-Rules
-- A file provides its tools (`@tool`), also those it imports; if it has none, the public functions
-  that it defines.
-- The file is executed without asking: the user has named it on the command line.
-- Any `Exception` of the file becomes a UsageError that names the file; `SystemExit` passes.
-"""
+"""Load the tools that the command line of a server names: built-in tools and Python files."""
 
 from __future__ import annotations
 
@@ -32,14 +23,17 @@ def load_tools(references: Iterable[str]) -> list[Any]:
     tools: list[Any] = []
     for text in references:
         if text.endswith(".py"):
-            tools += from_file(Path(text))
+            tools += _load_file(Path(text))
         else:
             tools += [name.strip() for name in text.split(",") if name.strip()]
     return tools
 
 
-def from_file(path: Path) -> list[Any]:
-    """Return the tools or functions of a Python file. Raises UsageError if it fails or has none."""
+def _load_file(path: Path) -> list[Any]:
+    """Return the tools of a Python file: those marked with `@tool`, else its own public functions.
+
+    Imported tools count too. Raises UsageError if the file fails or has none.
+    """
     names = vars(_execute(path))
     public = {name: value for name, value in names.items() if not name.startswith("_")}
     # a Tool, or a function to which `@tool` gave one

@@ -1,15 +1,16 @@
 """The tape: model calls of any library, recorded as runs and played again.
 
-Read `exchange` first: one request and its answer. `packed` is how a record holds it, with the
-messages of `conversations`, the chunks of `columns` and what `references` saves; `run_log` is the
-exchange as a run, and `call_journal` that run while the call goes on. `relay` stands between a
-library and its provider, `framing` is HTTP/1.1 on the library's side, `decisions` says what becomes
-of a request, and `headers` which headers pass; `live_exchange` is an exchange as it goes.
-`matching` finds the recorded answer to a request, with `masks` (`claude_code` has those of that
-program); `misses` explains why there is none. `prices` says what tokens cost. Which cell a call
-belongs to is known to `notebook.cell.taping`. `taped_url` has the one name that notebooks import:
-`from agent_nb import tape`; `host_watch` sees each `contact` with a host that passes the tape by,
-and the `environment` leads child processes to a `tunnel`.
+Read `exchange` first: one request and its answer.
+- Live: `relay` stands between a library and its provider, with `framing` for HTTP/1.1, `headers`
+  for the headers that pass, and `decisions` for what becomes of a request. `live_exchange` is an
+  exchange that goes on, `spending` its budget, `prices` what its tokens cost.
+- Recorded: `redaction` removes secrets, `run_log` makes an exchange a run (`call_journal`: while it
+  goes on). `packed` is its form in a record; `conversations`, `columns`, `references` shorten it.
+- Replayed: `matching` finds the recorded answer to a request, `masks` hides what differs by chance,
+  `misses` explains why there is none, `answers` shows one to the user.
+- Calls that pass the tape by: `host_watch` reports each `contact` with a host; the `environment`
+  leads child processes to a `tunnel`.
+`notebook.cell.taping` knows which cell a call belongs to. Notebooks import `taped_url` alone.
 
 Order of imports, lowest level first: claude_code, exchange, headers, providers, references, tunnel
 < columns, contact, conversations, environment, framing, live_exchange, masks, prices

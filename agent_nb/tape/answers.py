@@ -1,12 +1,8 @@
 """What a library reads in a recorded answer, for the person who decides whether it is served.
 
 Why not the events of the record: the record stores them beside the exchange, and in a forged record
-the events may say less than the answer that the library gets.
-
-Rules
-- Each choice of an answer is read by itself, since a library may use any choice, and a decoder
-  reads only one.
-- An answer that no decoder reads is a text; so is an error.
+the events may say less than the answer that the library gets. Each choice of an answer is read by
+itself, since a library may use any choice, and a decoder reads only one.
 """
 
 from __future__ import annotations
@@ -62,7 +58,7 @@ def _split_choices(body: Body) -> Iterator[Body]:
     if body.kind not in ("json", "stream"):
         yield body
         return
-    in_chunks = isinstance(body.value, list)  # also in JSON: Google streams without SSE so
+    in_chunks = isinstance(body.value, list)  # Google's streams without SSE are a JSON list
     values = body.value if in_chunks else [body.value]
     chunks = values if body.kind == "stream" else [{"data": value} for value in values]
     data = [as_dict(chunk.get("data")) for chunk in chunks]

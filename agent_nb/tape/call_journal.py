@@ -1,14 +1,13 @@
 """The journal of a model call in progress: the answer so far survives a kernel that dies.
 
-Why: the record of a call is made when its cell ends, since later requests hold the results of its
-tools. Until then its run is kept in a journal, as every run is (`record.journal`).
+Why: the record of a call is made when its cell ends, because later requests hold the results of its
+tools. Until then a journal holds its run, as it does for every run (`record.journal`). The journal
+holds no exchange, so a run that is recovered from it is never replayed.
 
 Rules
 - The journal holds each part of an answer before the client receives it, except text that may be
-  the beginning of a key or of the home folder. A compressed answer comes at its end.
-- The journal holds no secrets and no exchange: a run that is recovered from it is never replayed.
-- A request whose path no decoder reads (files, embeddings) has no journal.
-- A fault of the journal does not stop the call.
+  the beginning of a key or of the home folder. A compressed answer is written when it has ended.
+- A fault of the journal must not break the library's call: the client gets its answer all the same.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class CallJournal:
         self.log = EventLog()
         self._reader: AnswerReader | None = None
         self._journal: Journal | None = None
-        self._has_read = False  # a part of the answer
+        self._has_read = False  # whether a part of the answer has been written
 
     def open(self, secrets: Mapping[str, str], open_journal: Callable[[str], Journal]) -> None:
         """Begin the log, and the journal that `open_journal` returns for the id of the run.
@@ -50,21 +49,21 @@ class CallJournal:
         begin_log(self.log, self._request, redaction.value)
 
     def receive(self, status: int, headers: Mapping[str, str], piece: bytes) -> None:
-        """Write the events of a piece of the answer; compressed or an error, it waits for `end`."""
+        """Write the events of a piece of the answer; `end` reads a compressed one, and an error."""
         if status < 400 and headers.get("content-encoding", "identity") == "identity":
             self._read(piece)
 
     def end(self, exchange: Exchange | None) -> None:
-        """End log and journal with a redacted exchange; None: no answer, the journal is removed."""
+        """End log and journal with a redacted exchange; None: no answer came, drop the journal."""
         if exchange is not None:
-            with suppress(Exception):
+            with suppress(Exception):  # see the rules
                 self._read_rest(exchange.response)
                 end_log(self.log, exchange, self._reader, Prices())
         if self._journal is not None:
             self._journal.close(discard=exchange is None)
 
     def _read_rest(self, response: Response) -> None:
-        """Read what `receive` has left of an answer: all of a compressed one."""
+        """Read what `receive` has left of an answer, which is all of a compressed one."""
         if self._reader is None or response.status >= 400:
             return
         if not self._has_read:
@@ -76,5 +75,5 @@ class CallJournal:
         if self._reader is None:
             return
         self._has_read = True
-        with suppress(Exception):
+        with suppress(Exception):  # see the rules
             add_events(self.log, self._reader.feed(piece))

@@ -1,13 +1,10 @@
 """The facts about itself and its surroundings that Claude Code (`claude -p`) puts in each request.
 
-Why: with the same prompt its requests differ in every process, month, folder and commit.
+Why: with the same prompt its requests differ in every process, month, folder and commit. The ids of
+the device and the account are secrets: they are sent on and never stored.
 
-Rules
-- The ids of the device and the account are secrets: they are sent on and never stored.
-- When requests are compared, the user's ids, the session, the folder, the system, the shell, the
-  month, the memory's path and the state of the git repository are masked, wherever they occur.
-- The program's version is compared: another version sends other texts and tools.
-- Only requests that carry a session of the program are masked, so that other prompts stay whole.
+Rule: the masks apply only to requests that carry a session of the program, so that other prompts
+stay whole. Its version is not masked: another version sends other texts and tools.
 """
 
 from __future__ import annotations

@@ -1,24 +1,20 @@
 """The chunks of a stream as columns: what all chunks of one shape share stands once.
 
-Why: a token of four letters comes in 250 bytes of JSON, of which only the letters are new.
-
     {"order": [[-1, 2], [0, 500], [-1, 3]],  two single chunks, 500 of the first group, three others
      "singles": [chunk, …], "groups": [{"shape": …, "columns": [column, …]}, …], "seen": [value, …]}
-
     {"is": value}             the same in each chunk
     {"from": 7, "by": 1}      7, 8, 9 …
-    {"text": text, "cut": …}  a text, cut into one piece for each chunk; `cut` has the lengths: a
-                              list, or if it is long, compressed in base64; the text is a string, or
-                              `{"$text": 0, "before": "", "after": ""}`
+    {"text": text, "cut": …}  a text, cut into one piece for each chunk. `cut` has the lengths; a
+                              long list is compressed, in base64. The text is a string, or a
+                              text of the log: `{"$text": 0, "before": "", "after": ""}`
     {"each": [value, …]}      one value for each chunk
 
-Rules
-- The shape of a chunk is the chunk with 0 for each value: each scalar, empty object, and list
-  without objects or lists in it. A group holds chunks of one shape.
-- Chunks whose `INDEXES` differ are in different groups: only the pieces of one block of the answer
-  join to a text that the log holds.
-- The chunks of a group that would be small are kept whole, with references (`references`).
-- Only reading is bounded: `packed.py` reads at once what it has packed. A fault is a UsageError.
+Why: a token of four letters comes in 250 bytes of JSON, of which only the letters are new.
+
+Rule: the shape of a chunk is the chunk with 0 for each scalar, empty object, and list without
+objects or lists in it: `{"a": [{"b": 7}], "c": [1, 2]}` has the shape `{"a": [{"b": 0}], "c": 0}`.
+Chunks of one shape are a group if their fields `INDEXES` are equal too. They then belong to one
+block of the answer, so that their pieces join to a text of the log.
 """
 
 from __future__ import annotations
@@ -32,8 +28,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ..wire import as_dict, as_list, encode_canonical
-from .references import TEXT, Dereferencer, References, damaged_error, unzip_json, zip_text
+from .references import DEEPEST, TEXT, Dereferencer, References, damaged_error, unzip_json, zip_text
 
+# fields of the providers' chunks that say which block of the answer a chunk belongs to
 INDEXES = frozenset({
     "index", "output_index", "content_index", "summary_index", "item_id", "jsonPath",
 })  # fmt: skip
@@ -42,9 +39,8 @@ _FEWEST_CHUNKS = 4  # of a group
 _FEWEST_ZIPPED = 64  # lengths that are compressed
 _MOST_CHUNKS = 1 << 22  # of one stream
 _LARGEST_LENGTHS = 1 << 24  # bytes that lengths may decompress to
-_DEEPEST = 100  # levels of a shape
 _NODE_WEIGHT = 8  # of an object, list or value of a chunk; see `Dereferencer.add_weight`
-_LARGEST_NUMBER = 1 << 64  # start or step of a column that counts; checked on reading only
+_LARGEST_NUMBER = 1 << 64  # start or step of a column that counts
 _LEAF = 0  # stands in a shape for a value
 
 
@@ -93,28 +89,29 @@ def _flatten(chunk: Any) -> _FlatChunk:
     leaves: list[Any] = []
     indexes: list[Any] = []
 
-    def take_shape(value: Any, name: str) -> Any:
+    def extract_leaves(value: Any, name: str) -> Any:
+        # moves the leaves of a value to the lists above; returns its shape
         if _is_leaf(value):
             leaves.append(value)
             if name in INDEXES:
                 indexes.append(value)
             return _LEAF
         if isinstance(value, list):
-            return [take_shape(item, "") for item in value]
+            return [extract_leaves(item, "") for item in value]
         # sorted, because notebook files sort the names
-        return {key: take_shape(value[key], key) for key in sorted(value)}
+        return {key: extract_leaves(value[key], key) for key in sorted(value)}
 
-    return _FlatChunk(json.dumps([take_shape(chunk, ""), indexes]), leaves)
+    return _FlatChunk(json.dumps([extract_leaves(chunk, ""), indexes]), leaves)
 
 
 def _pack_column(values: list[Any], texts: Sequence[str]) -> dict[str, Any]:
     first = values[0]
-    # equal JSON: True is not 1, and 1.0 is not 1 inside a list
+    # equal JSON: for Python True is 1, and inside lists 1.0 is 1
     if all(type(v) is type(first) and v == first and repr(v) == repr(first) for v in values):
         return {"is": first}
     if all(type(value) is int for value in values):
         step = values[1] - first
-        if all(b - a == step for a, b in pairwise(values)):
+        if _is_small(first, step) and all(b - a == step for a, b in pairwise(values)):
             return {"from": first, "by": step}
     if all(isinstance(value, str) for value in values):
         return {
@@ -122,6 +119,10 @@ def _pack_column(values: list[Any], texts: Sequence[str]) -> dict[str, Any]:
             "cut": _pack_lengths([len(value) for value in values]),
         }
     return {"each": values}
+
+
+def _is_small(first: int, step: int) -> bool:
+    return max(abs(first), abs(step)) <= _LARGEST_NUMBER
 
 
 def _refer_to_text(joined: str, texts: Sequence[str]) -> Any:
@@ -173,13 +174,13 @@ def _read_order(order: Any) -> list[tuple[int, int]]:
 
 
 def _unpack_group(group: dict[str, Any], count: int, references: Dereferencer) -> Iterator[Any]:
-    references.add_weight(_count_nodes(group.get("shape"), _DEEPEST) * _NODE_WEIGHT * count)
+    references.add_weight(_count_nodes(group.get("shape"), DEEPEST) * _NODE_WEIGHT * count)
     columns = [
         _unpack_column(as_dict(column), count, references)
         for column in as_list(group.get("columns"))
     ]
     for row in range(count):
-        yield _fill(group.get("shape"), (column[row] for column in columns), _DEEPEST)
+        yield _fill(group.get("shape"), (column[row] for column in columns), DEEPEST)
 
 
 def _count_nodes(shape: Any, depth: int) -> int:
@@ -189,7 +190,7 @@ def _count_nodes(shape: Any, depth: int) -> int:
 
 def _fill(shape: Any, leaves: Iterator[Any], depth: int) -> Any:
     """Return a chunk of this shape with these values."""
-    if not depth:
+    if isinstance(shape, dict | list) and not depth:
         raise damaged_error("a chunk is nested too deeply")
     if isinstance(shape, list):
         return [_fill(item, leaves, depth - 1) for item in shape]
@@ -207,7 +208,7 @@ def _unpack_column(column: dict[str, Any], count: int, references: Dereferencer)
         return [column["is"]] * count
     if type(column.get("from")) is int and type(column.get("by")) is int:
         first, step = column["from"], column["by"]
-        if not step or max(abs(first), abs(step)) > _LARGEST_NUMBER:
+        if not step or not _is_small(first, step):
             raise damaged_error("a number of its chunks is missing or too large")
         return range(first, first + step * count, step)
     if "cut" in column:
@@ -229,8 +230,8 @@ def _read_text(text: Any, references: Dereferencer) -> str:
 def _cut_text(text: str, packed: Any, count: int) -> list[str]:
     """Return a text in `count` pieces. Raises UsageError.
 
-    A home folder in the text may be longer or shorter on this machine than where the lengths were
-    counted. A longer text adds to the last piece that is not empty; a shorter one ends earlier.
+    The text may name the home folder, which may be longer or shorter here than where the lengths
+    were counted. The rest of a longer text goes to the last piece that is not empty.
     """
     lengths = unzip_json(packed, _LARGEST_LENGTHS) if isinstance(packed, str) else packed
     if (

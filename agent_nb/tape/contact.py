@@ -1,7 +1,4 @@
-"""A host that the code of a notebook asks without the tape, and what users read about it.
-
-Why advice in the messages: the user can record the call, or allow the host, but must know how.
-"""
+"""A host that the code of a notebook asks without the tape, and what users read about it."""
 
 from __future__ import annotations
 

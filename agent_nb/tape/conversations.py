@@ -1,17 +1,15 @@
 """The bodies of requests, with each message stored once a notebook.
 
+    {"after": {"$payload": key}, "take": n, "add": [message, …]}
+
+A list of messages: the first n of the list `key`, then those in `add`; without `after` only these.
+
 Why: each request of a conversation repeats all messages before it; Claude's agent sends 84 kB in
-each request.
+each request. Lists are payloads, which a record stores once beside it; so are larger fields and
+texts. For smaller ones a reference, 150 bytes, would not pay.
 
-A payload is a large value that a record stores once beside it; `{"$payload": key}` refers to it.
-A list of messages is a payload `{"after": {"$payload": key}, "take": n, "add": [message, …]}`: the
-first n messages of the list `key`, then those in `add`. Without `after` it has only those in `add`.
-
-Rules
-- Other fields above 256 bytes are payloads too, and so are texts above 1 KB. Smaller ones are not:
-  a reference costs 150 bytes, and the list stores a message once in any case.
-- A list is read in a loop, not by recursion; the hash of each payload is checked before its `after`
-  is followed.
+Rule: a list is read in a loop, not by recursion, and the hash of each payload is checked before its
+`after` is followed.
 """
 
 from __future__ import annotations
@@ -74,7 +72,7 @@ class Conversations:
             return {"$payload": key}
         link: dict[str, Any] = {"after": {"$payload": key}, "take": take} if key else {}
         link["add"] = [packer.pack_inside(message) for message in messages[take:]]
-        reference = packer.keep(link)
+        reference = packer.store_payload(link)
         self._lists[reference["$payload"]] = _Stored(texts, earlier.links + 1)
         while len(self._lists) > _MOST_REMEMBERED:
             self._lists.pop(next(iter(self._lists)))
@@ -93,7 +91,9 @@ class Conversations:
 
 def _pack_field(value: Any, packer: Packer) -> Any:
     packed = packer.pack_inside(value)
-    return packer.keep(packed) if len(encode_canonical(packed)) > _LARGEST_FIELD else packed
+    return (
+        packer.store_payload(packed) if len(encode_canonical(packed)) > _LARGEST_FIELD else packed
+    )
 
 
 def unpack_body(packed: Any, payloads: Payloads, home: Home) -> dict[str, Any]:

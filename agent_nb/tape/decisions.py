@@ -1,12 +1,10 @@
 """Decide about each request that reaches the relay: send, answer from a record, or refuse it.
 
-Why apart from the relay: a decision may take time, and its client may go away meanwhile.
+Why apart from the relay: a decision may take time, and its client may go away meanwhile. Even then
+`Live.finish` is called for every request that is to be sent.
 
-Rules
-- A request is judged in a thread, unless judging is quick: a change of threads delays a request.
-- A request waits for room in the budget on the event loop. Waiting requests would occupy the
-  threads in which calls under way have to end.
-- `Live.finish` is called for every request that is to be sent, also if its client goes away first.
+Rule: a request waits for room in the budget on the event loop: waiting in threads would occupy
+those in which calls under way have to end.
 """
 
 from __future__ import annotations

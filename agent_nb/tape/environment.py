@@ -1,12 +1,7 @@
 """The environment variables with which a test keeps child processes and libraries from hosts.
 
-Why variables: a child process has none of the hooks of `host_watch`.
-
-Rules
-- Child processes are led to a proxy: the relay where a tape is on, else a tunnel, unless the user
-  has a proxy.
-- Libraries make no requests of their own, such as uploads of traces: a refusal would fail whichever
-  cell runs at that time.
+Why: a child process has none of the hooks of `host_watch`, and a request that a library makes by
+itself, such as an upload of traces, would be refused and fail whichever cell runs at that time.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
 """One HTTP exchange with a model's server: request and response, as JSON values.
 
-Why values and not bytes: a replay must give an SDK the same objects, not the same packets, and
-JSON can be searched, compared and redacted.
+Why values and not bytes: a replay must give an SDK the same objects, not the same packets, and JSON
+can be searched, compared and redacted. JSON that is nested deeper than `_DEEPEST` levels counts as
+a text, which a record holds whole.
 
-Rules
-- A body is empty, JSON, an event stream, a text of up to `LARGEST_TEXT` bytes, or a digest alone.
-- JSON that is nested deeper than `_DEEPEST` levels counts as a text, which a record keeps whole.
-- A chunk of a stream is `{"data": JSON}` or `{"text": …}`, with `event` if its frame names one.
-- Random padding in the chunks of a stream (`obfuscation`) is emptied.
+Rule: a chunk of a stream is `{"data": JSON}` or `{"text": …}`, with `event` if its frame names one.
+Random padding in it (`PADDING`) is emptied.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """Headers of requests and answers: which ones pass the relay, and where a redirect leads.
 
 Why redirects: a client would resolve a relative location against the relay's address, and would
-leave the tape by following a location on the server itself.
-
-Rules
-- Hop-by-hop headers (`connection`, those that it lists, and the like) are not passed on.
-- A redirect inside the server's base URL leads back to the relay, any other one to its own target.
+leave the tape by following a location on the server itself. So a redirect inside the server's base
+URL leads back to the relay, any other one to its own target.
 """
 
 from __future__ import annotations

@@ -3,13 +3,12 @@
 Why: such a call is not recorded, and a test that asks a server proves nothing.
 
 Rules
-- Wrappers of `socket.getaddrinfo` and of the event loop's own see look-ups; `stop` removes them. An
+- Outside a test only wrappers of `socket.getaddrinfo` and of the event loop's own see look-ups: an
   audit hook cannot be removed, and under asyncio does not see the caller's frame.
 - A test adds an audit hook, for connections to bare addresses and for libraries with their own
-  look-up. Connections to the addresses that an allowed host resolved to are allowed.
+  look-up. Child processes have no hook; their proxy calls `refuse_target` (`environment`).
 - This machine is never reported (child processes ask it without the proxy), nor is a request of
   this package outside a test.
-- Child processes have no hook; in a test their proxy calls `refuse_target` (`environment`).
 """
 
 from __future__ import annotations
@@ -81,14 +80,14 @@ class HostWatch:
         def getaddrinfo(host: Any, port: Any, *args: Any, **options: Any) -> Any:
             caller = sys._getframe(1)  # noqa: SLF001  (only its frame tells whose look-up it is)
             if caller.f_code.co_filename not in _LOOP_FILES:
-                self._see_look_up(host, port, caller)
+                self._check_look_up(host, port, caller)
             answers = of_socket(host, port, *args, **options)
             if _read_name(host) in self._list_allowed():
                 self._addresses.update(str(answer[4][0]) for answer in answers)
             return answers
 
         async def loop_getaddrinfo(loop: Any, host: Any, port: Any, **options: Any) -> Any:
-            self._see_look_up(host, port, sys._getframe(1))  # noqa: SLF001
+            self._check_look_up(host, port, sys._getframe(1))  # noqa: SLF001
             return await of_loop(loop, host, port, **options)
 
         self._wrapped = [
@@ -131,7 +130,7 @@ class HostWatch:
         self._report(contact)
         return contact.refusal
 
-    def _see_look_up(self, host: Any, port: Any, frame: FrameType | None) -> None:
+    def _check_look_up(self, host: Any, port: Any, frame: FrameType | None) -> None:
         """Check the host of a look-up, unless the watch is stopped. Raises as `_check_host`."""
         if self._wrapped:
             self._check_host(host, port, frame)

@@ -1,9 +1,6 @@
-"""An exchange with a server while it goes on: the bytes of its answer are read at the end.
+"""An exchange with a server while it goes on.
 
-Why apart from the relay: to read a long stream takes some tenths of a second, in which the relay
-passes other streams on.
-
-Rule: an answer of more than `LARGEST_BODY` bytes, also decompressed, is counted and digested only.
+The relay only collects the bytes of the answer; they are parsed at the first use of `exchange`.
 """
 
 from __future__ import annotations
@@ -42,22 +39,19 @@ class Received:
         else:
             self._pieces.clear()
 
-    def read(self, status: int, headers: Mapping[str, str]) -> Response:
+    def make_response(self, status: int, headers: Mapping[str, str]) -> Response:
         """Return the answer as far as it came, decompressed; a digest if too large or damaged."""
         body = Body("digest", {"sha256": self._digest.hexdigest(), "bytes": self._size})
         if self._size <= LARGEST_BODY:
             with suppress(WireError):
-                data = self._join(headers.get("content-encoding", "identity"))
+                encoding, data = headers.get("content-encoding", "identity"), b"".join(self._pieces)
+                if encoding != "identity":
+                    data = asyncio.run(self._decompress(encoding))
                 body = Body.read(data, headers.get("content-type", ""))
         sent_again = {name: headers[name] for name in _SENT_AGAIN if name in headers}
         # a client may go away as soon as it has all, before the server ends the answer
         whole = self.complete or body.is_ended or headers.get("content-length") == str(self._size)
         return Response(status=status, headers=sent_again, body=body, complete=whole)
-
-    def _join(self, encoding: str) -> bytes:
-        if encoding == "identity":
-            return b"".join(self._pieces)
-        return asyncio.run(self._decompress(encoding))
 
     async def _decompress(self, encoding: str) -> bytes:
         data = bytearray()
@@ -65,7 +59,7 @@ class Received:
             async for piece in pieces:
                 data += piece
                 if len(data) > LARGEST_BODY:
-                    raise WireError("too large")
+                    raise WireError("too large")  # the digest stays
         return bytes(data)
 
     async def _replay(self) -> AsyncGenerator[bytes, None]:
@@ -91,5 +85,5 @@ class Sent:
     @cached_property
     def exchange(self) -> Exchange:
         """The exchange, read at first use; a compressed one in a thread without an event loop."""
-        response = self.received.read(self.status, self.answer_headers)
+        response = self.received.make_response(self.status, self.answer_headers)
         return Exchange(request=self.request, response=response)

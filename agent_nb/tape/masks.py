@@ -19,6 +19,8 @@ _DATE = (
 )
 # the start of a word; in JSON the first word of a line follows the letter of an escape such as `\n`
 _START = r"(?:\b|(?<=\\[nrt]))"
+# what the masks find: `/tmp/ipykernel_71/308.py`, `/tmp/tmpa8x2/a.csv`, `<Chain at 0x7f09a8d3f>`,
+# `Today's date is 2026-11-21`
 # pattern -> the text that replaces its matches
 MASKS: tuple[tuple[str, str], ...] = (
     # the lookbehind: in a picture's base64 each character would begin another attempt
@@ -44,14 +46,14 @@ class TapeMasks:
     def __init__(self, rules: Sequence[Rule] = ()) -> None:
         self._masks = _compile([*MASKS, *((rule.pattern, rule.replace) for rule in rules)])
 
-    def choose(self, request: Request) -> Masks:
+    def choose_masks(self, request: Request) -> Masks:
         """Return the masks of a request; some programs have their own."""
         return [*_compile(list_masks(request.body.value)), *self._masks]
 
     def make_key(self, request: Request) -> str:
         """Return a request as masked canonical text."""
         text = encode_canonical([*read_target(request), request.body.value])
-        return mask_text(text, self.choose(request))
+        return mask_text(text, self.choose_masks(request))
 
 
 def read_target(request: Request) -> tuple[str, ...]:

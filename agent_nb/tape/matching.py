@@ -1,11 +1,9 @@
 """Finds the recorded exchange that answers a request.
 
 Rules
-- A request matches by provider, method, path, query and body, with `masks` on both sides.
 - Several records may match. Those of the cell that asks come first, then those of each other cell.
   Of each cell only the newest execution that used such a record counts, in its order. If it is
-  unknown what executions used, the newest one that made such a record counts. The order of the
-  records breaks ties.
+  unknown what executions used, the newest one that made such a record counts.
 - An answer is used once in each execution of a cell: one call more than recorded is a miss. But an
   error after which libraries send the request again (`RETRIED`) answers the repetitions too.
 """
@@ -33,6 +31,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     execution: str = ""  # of the cell
     started: float = 0.0  # epoch seconds
     ordinal: int = 0  # the place among the exchanges of the execution
+    failed: bool = False  # the run of the record: a stream may fail under the status 200
 
     @classmethod
     def read(cls, record: Record, masks: TapeMasks) -> Recording | None:
@@ -49,6 +48,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
             execution=str(record.get("execution", "")),
             started=read_start_time(record),
             ordinal=ordinal if isinstance(ordinal, int) else 0,
+            failed=record.get("status") == "error",
         )
 
 
@@ -77,7 +77,7 @@ class TapeIndex:
         for recording in self._recordings:
             self._by_key.setdefault(recording.key, []).append(recording)
 
-    def take(
+    def take_recording(
         self, request: Request, cell: str, used: set[str], *, errors: bool = True
     ) -> Recording | Miss:
         """Return the recording that answers a redacted request of a cell, and add it to `used`.
@@ -85,11 +85,13 @@ class TapeIndex:
         `used`: the records that this execution of the cell has used. `errors`: whether a recorded
         error is an answer.
         """
-        candidates = self._by_key.get(self._masks.make_key(request), [])
+        key = self._masks.make_key(request)
+        candidates = self._by_key.get(key, [])
         for recording in self._in_order(candidates, cell):
             status = recording.exchange.response.status
-            if status >= 400 and not errors:
-                return Miss(f"the recorded answer is an error ({status})")
+            code = f" ({status})" if status >= 400 else ""
+            if (recording.failed or code) and not errors:
+                return Miss(f"the recorded answer is an error{code}")
             if recording.record not in used:
                 if status not in RETRIED:
                     used.add(recording.record)
@@ -97,11 +99,12 @@ class TapeIndex:
         if candidates:
             count = len({r.record for r in candidates} & used)
             return Miss(f"the request was recorded {count} times, and is sent once more")
-        recorded = [(r.cell, r.exchange.request) for r in self._recordings]
-        return Miss(describe_miss(request, cell, recorded, self._masks))
+        own_first = sorted(self._recordings, key=lambda r: r.cell != cell)
+        recorded = [(r.key, r.exchange.request) for r in own_first]
+        return Miss(describe_miss(request, key, recorded, self._masks))
 
     def _in_order(self, candidates: Sequence[Recording], cell: str) -> list[Recording]:
-        """Return the recordings to try, in order; see the rules of the file."""
+        """Return the recordings to try, in the order that the rules of the file give."""
         chosen: dict[str, Recording] = {}
         for name in dict.fromkeys([cell, *(r.cell for r in candidates)]):
             for recording in self._choose_execution(candidates, name):

@@ -1,7 +1,4 @@
-"""Explains why no recorded request is equal to a request: the first field that differs.
-
-Why: a miss fails a test, and its reader must find what changed in a prompt of many kilobytes.
-"""
+"""Explains why no recorded request is equal to a request: the first field that differs."""
 
 from __future__ import annotations
 
@@ -20,47 +17,45 @@ from .masks import Masks, TapeMasks, mask_text, read_target
 _LONGEST_VALUE = 100  # characters of a value in a description of a difference
 _SHOWN_BEFORE = 20  # characters of the value that are shown before the difference
 _COMPARED = 4_000  # characters at the end of requests, by which the nearest one is chosen
+_MOST_RIVALS = 200  # requests that are compared: each takes a millisecond
 _MOST_TARGETS = 5  # places that are named, if nothing was sent to the request's own
 _MISSING = "(missing)"
 
 
 def describe_miss(
-    request: Request, cell: str, recorded: Sequence[tuple[str, Request]], masks: TapeMasks
+    request: Request, key: str, recorded: Sequence[tuple[str, Request]], masks: TapeMasks
 ) -> str:
-    """Return how a request of a cell differs from the nearest recorded one to the same place.
+    """Return how a request differs from the nearest recorded one to the same place.
 
-    `recorded`: each recorded request, after its cell.
+    `key`: of the request (`TapeMasks.make_key`). `recorded`: (key, request) pairs; of pairs that
+    are equally near the first one counts.
     """
     if not recorded:
         return "no model call of this notebook is recorded"
     target = read_target(request)
-    rivals = [(owner, each) for owner, each in recorded if read_target(each) == target]
+    rivals = [(known, each) for known, each in recorded if read_target(each) == target]
     if rivals:
-        return _describe_difference(_choose_nearest(rivals, request, cell, masks), request, masks)
+        return _describe_difference(_choose_nearest(rivals, key), request, masks)
     known = sorted({" ".join(read_target(each)).strip() for _, each in recorded})
     return f"{' '.join(target).strip()} is not recorded, only {', '.join(known[:_MOST_TARGETS])}"
 
 
-def _choose_nearest(
-    rivals: Sequence[tuple[str, Request]], request: Request, cell: str, masks: TapeMasks
-) -> Request:
-    """Return the recorded request that is most like a request; of equals that of its cell."""
+def _choose_nearest(rivals: Sequence[tuple[str, Request]], key: str) -> Request:
+    """Return the recorded request whose key is most like `key` at its end."""
+    matcher = SequenceMatcher(b=key[-_COMPARED:], autojunk=True)
 
-    def read_end(each: Request) -> str:
-        return mask_text(encode_canonical(each.body.value), masks.choose(each))[-_COMPARED:]
+    def measure_likeness(rival: tuple[str, Request]) -> float:
+        matcher.set_seq1(rival[0][-_COMPARED:])
+        return matcher.quick_ratio()
 
-    matcher = SequenceMatcher(b=read_end(request), autojunk=True)
-
-    def measure_likeness(rival: tuple[str, Request]) -> tuple[float, bool]:
-        matcher.set_seq1(read_end(rival[1]))
-        return matcher.quick_ratio(), rival[0] == cell
-
-    return max(rivals, key=measure_likeness)[1]
+    return max(rivals[:_MOST_RIVALS], key=measure_likeness)[1]
 
 
 def _describe_difference(recorded: Request, request: Request, masks: TapeMasks) -> str:
     before, now = recorded.body.value, request.body.value
-    difference = _find_difference(before, now, masks.choose(recorded), masks.choose(request))
+    difference = _find_difference(
+        before, now, masks.choose_masks(recorded), masks.choose_masks(request)
+    )
     if difference is None:  # a mask fits a single field and not the whole text, or vice versa
         return "the recorded request differs in what `normalize` masks"
     shown_values = " → ".join(_show_both(difference.before, difference.now))

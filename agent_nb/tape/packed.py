@@ -3,16 +3,13 @@
     {"request": {"method": …, "provider": …, "path": …, "query": …, "body": …},
      "response": {"status": …, "headers": …, "body": …}, "attempts": n}
 
-A body is `{"json": …}`, `{"text": …}`, `{"digest": …}` or `{"stream": columns}`. A JSON object in a
-request is `{"object": …}` (`conversations`), JSON in an answer `{"value": …, "seen": […]}`; the
-columns of a stream have a `seen` of their own. A large answer is compressed: `{"zip": base64}`. An
-empty body is `{}`. A response that broke off has `"complete": false`, too.
+A body is `{"json": …}`, `{"text": …}`, `{"digest": …}` or `{"stream": columns}`; an empty one is
+`{}`. A JSON object in a request is `{"object": …}` (`conversations`), JSON in an answer `{"value":
+…, "seen": […]}`. A large answer is compressed: `{"zip": base64}`. A response that broke off has
+`"complete": false`, too.
 
-Rules
-- A packed exchange is unpacked before it is kept. If the result differs, or the packed form exceeds
-  `_LARGEST_PACKED` bytes, only the digests of the bodies are kept, and nothing is replayed.
-- Texts of an answer that the log holds already are references (`references`).
-- A record with a missing or changed payload is not read: UsageError.
+Rule: a packed exchange is unpacked at once. If the result differs, or the packed form exceeds
+`_LARGEST_PACKED` bytes, only the digests of the bodies are stored, and nothing is replayed.
 """
 
 from __future__ import annotations
@@ -57,7 +54,7 @@ class ExchangePacker:
     def pack(self, exchange: Exchange, log: Sequence[Event]) -> PackedExchange:
         """Return the packed form of an exchange whose answer `log` holds."""
         texts = texts_of(log)
-        # all three: of a body that is nested too deeply for one of the steps
+        # a body that is nested too deeply makes one of the steps raise one of the three
         with suppress(UsageError, ValueError, RecursionError):
             packed = _pack(exchange, texts, self._conversations, self._home)
             unpacked = unpack_exchange(packed.value, packed.payloads, texts, self._home)
@@ -185,7 +182,7 @@ def unpack_exchange(
             response=msgspec.convert({**plain.unpack(response), "body": answer}, Response),
             attempts=msgspec.convert(value.get("attempts", 1), int),
         )
-    # besides a ValidationError: of a number that JSON cannot hold
+    # a ValidationError is a ValueError; so is the error of a number that JSON cannot hold
     except (ValueError, RecursionError):
         raise damaged_error("its fields are malformed") from None
 

@@ -1,9 +1,7 @@
-"""The servers that the tape stands before: for each provider the environment variable of its
-address, and the form of its errors.
+"""The providers that the tape stands before: the variables of their addresses, the form of errors.
 
-Why: libraries find the tape by these variables, and must be able to read the tape's own errors.
-
-Why addresses are names too: a server that the notebook gives itself (`tape.url`) has no other name.
+Why: libraries find the tape by these environment variables, and must be able to read its errors. A
+server that the notebook gives itself (`tape.url`) has its address for its name.
 """
 
 from __future__ import annotations

@@ -1,20 +1,19 @@
 """Replace the secrets of an exchange before anything of it is stored.
 
-Why: a notebook holds the exchange, and people share notebooks.
+Why: a notebook holds the exchange, and people share notebooks. Only signatures and encrypted
+reasoning keep every byte (`OPAQUE`), since a provider checks them.
 
 Rules
 - Keys in the request's own headers, query and body are secrets too, wherever else they stand. The
-  name of its field replaces each key, so that a request with another key is the same request.
-- The ids of a device and an account that Claude Code sends are secrets too (`claude_code`).
-- A key that a stream cuts into pieces is found: the texts that stand at the same place of its
-  chunks, under the same indexes (`INDEXES`), are searched as one text.
-- A live stream may end anywhere, so what may be the beginning of the home folder waits for the rest
-  (`WholeHomeRedaction`).
-- Signatures and encrypted reasoning keep every byte (`OPAQUE`), since a provider checks them.
+  name of its field replaces each key, so that a request with another key is the same request:
+  `?key=abc123def` becomes `?key=[redacted key]`.
+- A stream may cut a key into pieces: the texts at the same place of its chunks, under the same
+  indexes (`INDEXES`), are searched as one text.
 """
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
@@ -31,9 +30,16 @@ from .exchange import Body, Exchange, Request
 
 OPAQUE = frozenset({"signature", "thought_signature", "thoughtSignature", "encrypted_content"})
 _SHORTEST_SECRET = 8  # characters, in a header, a query or a body
-_key_header = re.compile(r"auth|token|secret|cookie|password|signature|api-?key|-key$").search
-_KEY = r"(?:[\w-]*[-_])?(?:api[-_]?key|access[-_]?token|client[-_]?secret|password)"
-_WITH_KEYS = ("tools", "mcp_servers")  # fields of a body whose MCP servers may need a key
+_key_header = re.compile(r"auth|token|secret|cookie|password|signature|api[-_]?key|-key$").search
+_OAUTH = r"(?:access|refresh|id)[-_]?token"
+_KEY = rf"(?:[\w-]*[-_])?(?:api[-_]?key|{_OAUTH}|client[-_]?(?:secret|assertion)|password)"
+# fields of a body whose servers may need a key -> further names of keys in them
+_WITH_KEYS = {
+    "tools": (),
+    "mcp_servers": (),
+    "data_sources": ("key", "connection_string"),
+}
+_is_token = re.compile(_OAUTH, re.IGNORECASE).fullmatch
 _key_field = re.compile(_KEY, re.IGNORECASE).fullmatch
 # keys in the fields of a multipart form, and in those of a query
 _FORM = re.compile(rf"(?i)\bname=\"?({_KEY})\"?(?:\r?\n[^\r\n]+)*\r?\n\r?\n([^\r\n]+)")
@@ -45,7 +51,7 @@ def redact_exchange(
 ) -> Exchange:
     """Return an exchange without `secrets`, values by name, and those that its request carries."""
     request, response = exchange.request, exchange.response
-    secrets = {**secrets, **find_secrets(request, headers)}
+    secrets = {**secrets, **find_secrets(request, headers, response.body)}
     redaction = Redaction(secrets)
     return msgspec.structs.replace(
         exchange,
@@ -64,14 +70,17 @@ def redact_exchange(
     )
 
 
-def find_secrets(request: Request, headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the secrets that a request carries, by name, if they are not too short.
+def find_secrets(
+    request: Request, headers: Mapping[str, str], answer: Body | None = None
+) -> dict[str, str]:
+    """Return the secrets that a request or its answer carries, by name, if they are not too short.
 
     Of several values of one field, the second is named `field password 2`, and so on.
     """
     secrets: dict[str, str] = {}
-    for name, value in dict.fromkeys(_list_keys(request, headers)):
-        # a redirect that is served from its record has redacted keys
+    keys = [*_list_keys(request, headers), *_list_answer_keys(answer or Body())]
+    for name, value in dict.fromkeys(keys):
+        # the record of a redirect has redacted keys, and the client sends them on
         if value.startswith("[redacted ") or len(value) < _SHORTEST_SECRET or value.isspace():
             continue
         names = (f"{name} {n}" if n > 1 else name for n in count(1))
@@ -85,24 +94,51 @@ def _list_keys(request: Request, headers: Mapping[str, str]) -> Iterator[tuple[s
         if _key_header(name) and value.strip():
             # the last word: `Authorization` has a scheme before the key, as in `Bearer KEY`
             yield f"header {name}", value.split()[-1]
+            if value.lower().startswith("basic "):
+                yield f"header {name} password", _read_basic_password(value)
         if name == "cookie":
             pairs = (pair.partition("=") for pair in value.split(";"))
             yield from ((f"cookie {key.strip()}", text.strip()) for key, _, text in pairs)
     for match in _QUERY.finditer(request.query):
         yield f"query {match[2]}", unquote_plus(match[3])
-    body = request.body
-    if body.kind == "json":
-        fields = as_dict(body.value)
-        for name, value in fields.items():
-            if isinstance(value, str) and _key_field(name):
-                yield f"field {name}", value
-        for _, text in _list_texts([fields.get(name) for name in _WITH_KEYS]):
-            if isinstance(text.key, str) and _key_header(text.key.lower()) and text.read().strip():
-                yield f"field {text.key}", text.read().split()[-1]
-    yield from list_ids(body.value)
+    yield from _list_body_keys(request.body, headers.get("content-type", "").lower())
+
+
+def _list_body_keys(body: Body, content_type: str) -> Iterator[tuple[str, str]]:
     if body.kind == "text":
         for match in _FORM.finditer(body.value):
             yield f"field {match[1]}", match[2]
+        if "x-www-form-urlencoded" in content_type:
+            for match in _QUERY.finditer(body.value):
+                # encoded as it stands there, and decoded as another place may have it
+                yield from ((f"field {match[2]}", v) for v in (match[3], unquote_plus(match[3])))
+    fields = as_dict(body.value) if body.kind == "json" else {}
+    for name, value in fields.items():
+        if isinstance(value, str) and _key_field(name):
+            yield f"field {name}", value
+    for field, names in _WITH_KEYS.items():
+        for _, text in _list_texts([fields.get(field)]):
+            is_key = text.key in names or _key_header(str(text.key).lower())
+            if is_key and text.read().strip():
+                yield f"field {text.key}", text.read().split()[-1]
+    yield from list_ids(body.value)
+
+
+def _read_basic_password(value: str) -> str:
+    """Return the password in the value of an Authorization header, "" if it is not readable."""
+    try:
+        return base64.b64decode(value.rsplit(maxsplit=1)[-1]).decode().partition(":")[2]
+    except ValueError:
+        return ""
+
+
+def _list_answer_keys(body: Body) -> Iterator[tuple[str, str]]:
+    """Yield (name, value) of the keys in the answer of a token endpoint (OAuth)."""
+    fields = as_dict(body.value) if body.kind == "json" else {}
+    if any(map(_is_token, fields)):
+        for name, value in fields.items():
+            if isinstance(value, str) and _key_field(name):
+                yield f"field {name}", value
 
 
 def _redact_query(query: str) -> str:
@@ -125,11 +161,11 @@ def _redact_chunks(
 ) -> list[Any]:
     """Return chunks without secrets; a text without one keeps its pieces as they are."""
     copies = [msgspec.to_builtins(chunk) for chunk in chunks]
-    texts_by_path: dict[_Place, list[_Text]] = {}
+    texts_by_field: dict[_FieldKey, list[_Text]] = {}
     for chunk in copies:
-        for path, text in _list_texts(chunk):
-            texts_by_path.setdefault(path, []).append(text)
-    for texts in texts_by_path.values():
+        for field_key, text in _list_texts(chunk):
+            texts_by_field.setdefault(field_key, []).append(text)
+    for texts in texts_by_field.values():
         joined = "".join(text.read() for text in texts)
         if redact_text(joined, secrets) != joined:
             redactor = redaction.stream()
@@ -142,7 +178,7 @@ def _redact_chunks(
 
 
 class _Text(msgspec.Struct, frozen=True):
-    """A text of a chunk, in the object or list that holds it."""
+    """A text of a chunk: `holder[key]`, where `holder` is an object or a list."""
 
     holder: Any
     key: Any
@@ -154,11 +190,11 @@ class _Text(msgspec.Struct, frozen=True):
         self.holder[self.key] = text
 
 
-_Place = tuple[str, str]  # the path of a text, and the indexes of its chunk
+_FieldKey = tuple[str, str]  # the path of a text (`/delta/text`), and the indexes of its chunk
 
 
-def _list_texts(chunk: Any) -> list[tuple[_Place, _Text]]:
-    """Return the texts of a chunk, each with its place."""
+def _list_texts(chunk: Any) -> list[tuple[_FieldKey, _Text]]:
+    """Return the texts of a chunk, each with the key of its field."""
     texts, indexes = [], []
     pending: list[tuple[str, Any]] = [("", chunk)]
     while pending:
@@ -171,12 +207,15 @@ def _list_texts(chunk: Any) -> list[tuple[_Place, _Text]]:
                 texts.append((f"{above}/{key}", _Text(holder, key)))
             if key in INDEXES:
                 indexes.append((key, value))
-    of_chunk = repr(indexes)
-    return [((path, of_chunk), text) for path, text in texts]
+    chunk_indexes = repr(indexes)
+    return [((path, chunk_indexes), text) for path, text in texts]
 
 
 class WholeHomeRedaction(Redaction):
-    """A redaction whose streams hand on the path of the home folder whole, so that it is hidden."""
+    """A redaction whose streams hand on the path of the home folder whole, so that it is hidden.
+
+    What may be its beginning is held back, since a live stream may end anywhere.
+    """
 
     def stream(self) -> Redactor:
         """Return a filter for one stream of text."""

@@ -1,14 +1,12 @@
-"""References in a stored answer, in place of texts of the log's events, fields of the request, and
-larger values that occur in the answer more than once.
-
-Why: the Responses API sends a text five times, and instructions and tools three times.
+"""References in a stored answer to texts of the log, fields of the request and repeated values.
 
     {"$text": 0}     the text of the first block of the record's log
     {"$field": "x"}  the field `x` of the request's body
-    {"$seen": 0}     the first of the values that the answer repeats
+    {"$seen": 0}     the first of the larger values that the answer repeats
     {"$is": {…}}     an object that would otherwise look like one of these
 
-Rule: reading is bounded in size and depth, whatever a record says, and a fault is a UsageError.
+Why: the Responses API sends a text five times, and instructions and tools three times. Reading is
+bounded in size and depth, whatever a record says.
 """
 
 from __future__ import annotations
@@ -25,11 +23,11 @@ from ..errors import UsageError
 from ..wire import encode_canonical
 
 TEXT, FIELD, SEEN, LITERAL = "$text", "$field", "$seen", "$is"
+DEEPEST = 200  # levels of nesting that are read
 _MARKS = frozenset({TEXT, FIELD, SEEN, LITERAL})
 _SHORTEST_TEXT = 24  # characters of a text that is worth a reference
 _SMALLEST = 64  # characters of the canonical text of a list or object that is worth one
 _HEAVIEST = 1 << 26  # values and characters that one answer may expand to
-_DEEPEST = 200  # levels of nesting that are read
 
 
 def damaged_error(why: str) -> UsageError:
@@ -64,10 +62,10 @@ class References:
         self._known: dict[str, dict[str, Any]] = {}
         self._counts: Counter[str] = Counter()
         for name, value in fields.items():
-            if key := _key(value):
+            if key := _make_key(value):
                 self._known.setdefault(key, {FIELD: name})
         for index, text in enumerate(texts):
-            if key := _key(text):
+            if key := _make_key(text):
                 self._known[key] = {TEXT: index}
 
     def count(self, values: Iterable[Any]) -> None:
@@ -75,7 +73,7 @@ class References:
         pending = list(values)
         while pending:
             value = pending.pop()
-            key = _key(value)
+            key = _make_key(value)
             if key:
                 self._counts[key] += 1
             if key in self._known or self._counts[key] > 1:
@@ -87,7 +85,7 @@ class References:
 
     def pack(self, value: Any) -> Any:
         """Return a value with references in it."""
-        key = _key(value)
+        key = _make_key(value)
         if key and key in self._known:
             return dict(self._known[key])
         if key and self._counts[key] > 1:
@@ -107,8 +105,8 @@ class References:
         return {LITERAL: packed} if len(packed) == 1 and _MARKS & packed.keys() else packed
 
 
-def _key(value: Any) -> str:
-    """Return a key of a value that is worth a reference, "" for others."""
+def _make_key(value: Any) -> str:
+    """Return a text that equal values share, "" for a value that is not worth a reference."""
     if isinstance(value, str):
         return f"s{value}" if len(value) >= _SHORTEST_TEXT else ""
     if not isinstance(value, dict | list) or not value:
@@ -140,7 +138,7 @@ class Dereferencer:
         if self._weight > _HEAVIEST:
             raise damaged_error("its answer is too large")
 
-    def unpack(self, value: Any, depth: int = _DEEPEST) -> Any:
+    def unpack(self, value: Any, depth: int = DEEPEST) -> Any:
         """Return the value that `References.pack` received. Raises UsageError if it is damaged."""
         self.add_weight(len(value) if isinstance(value, str) else 1)
         if not isinstance(value, dict | list):
@@ -153,10 +151,10 @@ class Dereferencer:
         if mark == LITERAL and isinstance(value[mark], dict):
             value = value[mark]
         elif mark in _MARKS:
-            return self._follow(mark, value[mark], depth)
+            return self._resolve_reference(mark, value[mark], depth)
         return {name: self.unpack(item, depth - 1) for name, item in value.items()}
 
-    def _follow(self, mark: str, name: Any, depth: int) -> Any:
+    def _resolve_reference(self, mark: str, name: Any, depth: int) -> Any:
         """Return the value that a reference names. Raises UsageError if there is none."""
         if mark == TEXT:
             return self.find_text(name)

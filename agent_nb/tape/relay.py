@@ -4,21 +4,15 @@ Why no web framework: it takes its time from each first byte. `tests/bench/tape.
 this relay takes.
 
 Rules
-- It listens on 127.0.0.1 alone, and answers 404 to a path without its secret. It names its address
-  to nobody but the variables that libraries read.
 - Requests go on as an agent's own do (`Http.forward`): with the same proxies and certificates, and
-  redirects are not followed. Bodies pass unaltered, an answer chunk by chunk. Only uncompressed
-  answers are asked for.
-- If the client goes away, so does the upstream request. If the server cannot be reached, the answer
-  is an error (502) that names its address; an answer that breaks off closes the connection.
-- What the relay writes names the address of the server. An SDK still has ours: in its `base_url`,
-  in the `Location` of a redirect that stays on the tape (`headers`), and in the request of an error
-  of its HTTP library, which `notebook.cell.hidden_texts` keeps out of the notebook.
-- Of a request beyond `_LARGEST_REQUEST` nothing is kept or sent: the answer is an error (413).
+  redirects are not followed. Bodies pass unaltered, an answer chunk by chunk.
+- What the relay itself writes names the address of the server. An SDK still has ours: in its
+  `base_url`, in the `Location` of a redirect that stays on the tape (`headers`), and in the request
+  of an error of its HTTP library, which `notebook.cell.hidden_texts` hides in outputs.
 - It reaches the servers that it was started with and those that the notebook names (`address_of`),
   never one that a request or a record names.
-- In a test it is the proxy of child processes, and `refuse` says why they get nothing.
-- It knows no notebook: `answer` says what becomes of a request, and who gets the exchange.
+- Once an answer has begun it cannot become an error: if the server breaks it off, the connection to
+  the client is closed. If the client goes away, so does the request to the server.
 """
 
 from __future__ import annotations
@@ -54,6 +48,8 @@ _TOO_LARGE = (
     f"The tape passes requests of up to {_LARGEST_REQUEST >> 20} MB on, and this one is larger."
     " Nothing was sent. Send it from a client that is not on the tape."
 )
+_LONGEST_ENDING = 60.0  # seconds in which exchanges that have ended must be finished
+_MOST_ENDINGS = 32  # exchanges that are finished while clients send further requests
 _ROUNDS = 4  # of the event loop, in which a request is written to a connection that is open
 
 
@@ -67,7 +63,8 @@ class Relay:
     are recorded as the provider's, so that they match where the variable is not set.
     """
 
-    _BACKGROUND: ClassVar[Background | None] = None
+    # nothing is done at the end: connections end with the process
+    _BACKGROUND: ClassVar = Background("agent_nb tape", partial(asyncio.sleep, 0), 1.0)
     RUNNING: ClassVar[Relay | None] = None  # the newest that was started and not stopped
 
     def __init__(
@@ -89,21 +86,30 @@ class Relay:
         self._secret = secrets.token_urlsafe(24)
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self.endings: set[asyncio.Task[None]] = set()  # of exchanges that are finished
         self._port = 0
 
     def start(self) -> None:
         """Listen, on a thread of its own. Raises OSError."""
-        if Relay._BACKGROUND is None:
-            Relay._BACKGROUND = Background("agent_nb tape", _do_nothing, 1.0)
         Relay._BACKGROUND.submit(self._listen()).result(10)
         Relay.RUNNING = self
 
     def stop(self) -> None:
-        """Close the server and all its connections."""
+        """Close the server and all its connections; wait as `wait_for_endings` does."""
         if Relay.RUNNING is self:
             Relay.RUNNING = None
-        if Relay._BACKGROUND is not None and self._server is not None:
+        if self._server is not None:
             Relay._BACKGROUND.submit(self._close()).result(10)
+        self.wait_for_endings()
+
+    def wait_for_endings(self) -> None:
+        """Wait until the exchanges that have ended are finished, at most `_LONGEST_ENDING`."""
+        if self.endings:
+            Relay._BACKGROUND.submit(self._await_endings()).result()
+
+    async def _await_endings(self) -> None:
+        if self.endings:
+            await asyncio.wait(self.endings, timeout=_LONGEST_ENDING)
 
     def address(self, provider: Provider) -> str:
         """Return the base URL for the clients of a provider."""
@@ -183,6 +189,8 @@ class Relay:
                     await call.answer()
                 if call.closes:
                     break
+                if len(self.endings) >= _MOST_ENDINGS:
+                    await asyncio.wait(self.endings, return_when=asyncio.FIRST_COMPLETED)
         except (OSError, FramingError, AgentError, asyncio.CancelledError):
             pass  # the connection is closed, as it would be without the relay
         finally:
@@ -293,8 +301,10 @@ class _Call:
 
     async def answer(self) -> None:
         """Answer the request. Raises FramingError and OSError once the answer has begun."""
-        await self._answer()
-        self._flush()
+        try:
+            await self._answer()
+        finally:
+            self._flush()  # also what came before an answer breaks off
 
     async def _answer(self) -> None:
         target = self._head.target
@@ -356,9 +366,10 @@ class _Call:
             why = f"The tape has no answer of {route.upstream.address}{route.path}: {fault}"
             return Refusal(why, 502, passing=fault.retryable)
         finally:
-            # also if the client goes away
-            ending = _end(begun, decision, self._sent)
-            await asyncio.shield(asyncio.ensure_future(ending))
+            # also if the client goes away; beside the next request
+            ending = asyncio.ensure_future(_end(begun, decision, self._sent))
+            self._relay.endings.add(ending)
+            ending.add_done_callback(self._relay.endings.discard)
         return None
 
     async def _refuse(self, route: _Route, refusal: Refusal) -> None:
@@ -432,7 +443,3 @@ async def _end(begun: asyncio.Future[None], decision: Live, sent: Sent | None) -
     """Finish an exchange after its beginning, in a thread, as other streams need the loop."""
     await asyncio.wait({begun})
     await asyncio.to_thread(decision.finish, sent)
-
-
-async def _do_nothing() -> None:
-    """Do nothing: connections end with the process."""

@@ -1,12 +1,10 @@
 """An exchange as the log of a run: the prompt, what the model answered, tokens and cost.
 
-Why: cards, frames, diffs and prices need only events, whatever library made the call.
+Why: cards, frames, diffs and prices need only events, whatever library made the call. The exchange
+must be redacted already, or `redact` must do it: the log is stored.
 
-Rules
-- Every event is `origin: imported`, apart from the prompt, and the start and end of the run.
-- The result of a call is what a later request sends for its id (`find_results`); a call without one
-  is `cancelled`. Google's calls may have no id: name and arguments stand for it.
-- The log names no key and no address: it is made of a redacted exchange.
+Rule: the result of a call is what a later request sends for its id (`find_results`); a call without
+one is `cancelled`. Google's calls may have no id: name and arguments stand for it.
 """
 
 from __future__ import annotations
@@ -33,6 +31,7 @@ _NO_PROMPTS = ("system", "developer")  # roles of messages that are no prompts
 _LONGEST_RAW = 2000  # characters of an answer that is an error
 _CALL_IDS = ("tool_call_id", "tool_use_id", "call_id")  # fields of a result
 _NODE: dict[str, Any] = {"name": "llm", "turn": 1, "origin": "imported"}
+_FAILED = ("cut", "provider")  # codes of a stream that lacks its end or holds an error
 UNANSWERED = "not answered in this notebook"
 
 
@@ -104,15 +103,19 @@ def add_events(
 def end_log(log: EventLog, exchange: Exchange, reader: AnswerReader | None, prices: Prices) -> None:
     """End the log of an exchange; `reader` has read its answer, None: it could not be read."""
     response = exchange.response
-    status: Literal["ok", "error", "interrupted"] = "ok" if response.complete else "interrupted"
+    failed = any(isinstance(e, Error) and e.code in _FAILED for e in log)
+    status: Literal["ok", "error", "interrupted"] = "error" if failed else "ok"
+    if not response.complete:
+        status = "interrupted"
     if response.status >= 400:
         status = "error"
-        text = b"".join(response.body.pieces()).decode("utf-8", "replace")
+        raw = b"".join(response.body.pieces()).decode("utf-8", "replace")[:_LONGEST_RAW]
         message = f"The server answered {response.status}."
-        log.append(
-            Error(code="provider", message=message, raw=text[:_LONGEST_RAW], origin="imported")
-        )
+        log.append(Error(code="provider", message=message, raw=raw, origin="imported"))
     elif reader is not None:
+        if not response.complete and not failed:
+            message = "The answer broke off, or its reader went away."
+            log.append(Error(code="cut", message=message, origin="imported"))
         add_events(log, _read_spending(exchange, reader, prices))
     result = "ok" if status == "ok" else f"error: {response.status}"
     data = {"status": response.status, "attempts": exchange.attempts}
@@ -121,14 +124,10 @@ def end_log(log: EventLog, exchange: Exchange, reader: AnswerReader | None, pric
 
 
 def _read_spending(exchange: Exchange, reader: AnswerReader, prices: Prices) -> Iterator[Event]:
-    """Yield that an answer broke off, if it did, and what it cost."""
-    if not exchange.response.complete:
-        yield Error(code="cut", message="The answer broke off, or its reader went away.")
+    """Yield what an answer cost, if that is known."""
     if reader.turn.usage is not None:
-        counts, estimated = reader.turn.spent(0, 0, whole=True)
-        cost = counts.cost
-        if cost is None:
-            cost = prices.price_tokens(exchange.request, counts)
+        counts, estimated = reader.turn.count_usage(0, 0, complete=True)
+        cost = prices.price_tokens(exchange.request, counts) if counts.cost is None else counts.cost
         step = msgspec.structs.replace(counts, cost=cost)
         yield Metric(step=step, total=step, estimated=estimated, turn=1)
 

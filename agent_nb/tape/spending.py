@@ -2,13 +2,11 @@
 
 Rules
 - A call begins if what was spent, the calls under way at their estimates and its own estimate stay
-  within the budget; else it waits for those under way, in the order of arrival, until its client
-  goes away.
-- A call alone begins as a request of a run of ours does: if what it sends costs less than is left.
-  Its answer may go beyond, and is not cut.
-- An estimate counts the output that the request allows, else `_UNLIMITED`.
+  within the budget; else it waits for those under way, in the order of arrival. A call alone begins
+  if what it sends costs less than is left: its answer may go beyond, and is not cut.
 - Of an answer without usage, one that broke off or was streamed without it, the texts are counted.
-- Only what is sent costs. An answer with an error is free, and so are requests for no model.
+- Only what is sent costs. An answer with an error is free, and so is a request that no model
+  answers (`_FREE`), such as an upload.
 """
 
 from __future__ import annotations
@@ -129,7 +127,7 @@ class Spending:
         return under_way + charge.cost <= self.budget - self.spent + 1e-9
 
     def _fits_alone(self, charge: Charge) -> bool:
-        """Return whether a call may begin when it is alone."""
+        """Return whether a call may begin while no other is under way."""
         return not self.budget or self.spent + charge.cost_sent < self.budget
 
     def _explain(self, charge: Charge) -> str:
@@ -156,7 +154,7 @@ def _measure_cost(charge: Charge, exchange: Exchange) -> float:
     events = [event for piece in response.body.pieces() for event in reader.feed(piece)]
     texts = (e.text for e in events + reader.close() if isinstance(e, Delta))
     turn, written = reader.turn, sum(map(len, texts)) // _CHARACTERS_PER_TOKEN
-    counts, _ = turn.spent(charge.sent, written, whole=response.complete)
+    counts, _ = turn.count_usage(charge.sent, written, complete=response.complete)
     cost = charge.tariff.cost(counts, turn.head.model) if counts.cost is None else counts.cost
     return charge.cost if cost is None else cost
 

@@ -1,7 +1,4 @@
-"""The taped address of a server that the notebook names itself.
-
-Why: a client with an explicit base URL does not read the variables that the tape sets.
-"""
+"""The taped address of a server that the notebook names itself, for a client's `base_url`."""
 
 from __future__ import annotations
 

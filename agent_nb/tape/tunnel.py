@@ -1,12 +1,8 @@
 """A proxy on this machine that passes requests on, except those to targets that are refused.
 
 Why: the child processes of a test must reach their data, but no model. The environment variables of
-proxies cannot name the hosts that are meant, so all requests go through here.
-
-Rules
-- The bytes of a `CONNECT` pass unaltered. Of a plain request the head is written anew, with the
-  target as a path, and without the headers for a proxy; the connection ends with its answer.
-- A refused target is answered with 403 and the reason, one that cannot be reached with 502.
+proxies cannot name the hosts that are meant, so all requests go through here. A connection with a
+plain request ends with its answer, because the next request could have another target.
 """
 
 from __future__ import annotations
@@ -30,16 +26,14 @@ class Tunnel:
     The target is `host:port` for `CONNECT`, else a whole URL. `refuse` runs in a worker thread.
     """
 
-    _BACKGROUND: ClassVar[Background | None] = None
+    # nothing is done at the end: connections end with the process
+    _BACKGROUND: ClassVar = Background("agent_nb tunnel", partial(asyncio.sleep, 0), 1.0)
 
     def __init__(self, refuse: Callable[[str], str]) -> None:
         self._refuse = refuse
 
     def start(self) -> str:
         """Listen until the process ends; return the address. Raises OSError."""
-        if Tunnel._BACKGROUND is None:
-            nothing = partial(asyncio.sleep, 0)  # at the end: connections end with the process
-            Tunnel._BACKGROUND = Background("agent_nb tunnel", nothing, 1.0)
         listening = asyncio.start_server(self._serve, "127.0.0.1", 0)
         server = Tunnel._BACKGROUND.submit(listening).result(10)
         self._server = server  # asyncio keeps no reference to it
@@ -70,7 +64,7 @@ class Tunnel:
 async def _pass_on(
     method: bytes, url: SplitResult, head: bytes, client: _Streams, server: _Streams
 ) -> None:
-    """Pass the bytes of a connection on, in both directions."""
+    """Pass bytes on in both directions, until the server ends or the client resets."""
     (from_client, to_client), (from_server, to_server) = client, server
     if method == b"CONNECT":
         to_client.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
@@ -81,11 +75,15 @@ async def _pass_on(
         first_line = b"%s %s HTTP/1.1" % (method, path.encode("latin-1"))
         to_server.write(b"\r\n".join([first_line, *headers, b"connection: close", b"", b""]))
     sending = asyncio.ensure_future(_pump(from_client, to_server))
+    receiving = asyncio.ensure_future(_pump(from_server, to_client))
     try:
-        await _pump(from_server, to_client)
+        await asyncio.wait([sending, receiving], return_when=asyncio.FIRST_COMPLETED)
+        if from_client.exception() is None:  # the client has not reset the connection
+            await receiving
     finally:
-        sending.cancel()
-        await asyncio.gather(sending, return_exceptions=True)
+        for pump in (sending, receiving):
+            pump.cancel()
+        await asyncio.gather(sending, receiving, return_exceptions=True)
         to_server.close()
 
 

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from .describe import describe_variable as describe_variable
     from .describe import list_variables as list_variables
     from .describe import user_variables as user_variables
-    from .failures import convert_error as convert_error
     from .figures import Figures as Figures
     from .kernel_permissions import KERNEL_PERMISSIONS as KERNEL_PERMISSIONS
     from .known_types import public_name as public_name
@@ -68,6 +67,7 @@ if TYPE_CHECKING:
     from .schema import explain_fault as explain_fault
     from .schema import load_plugins as load_plugins
     from .schema import remove_titles as remove_titles
+    from .source_text import parse_quietly as parse_quietly
     from .toolset import Toolset as Toolset
     from .values import Collector as Collector
     from .variable_facts import VariableFacts as VariableFacts
@@ -85,7 +85,6 @@ _NAMES = {
     "chart_notes": "remove_chart_notes",
     "decorator": "as_tool clean_name",
     "describe": "describe_variable list_variables user_variables",
-    "failures": "convert_error",
     "figures": "Figures",
     "kernel_permissions": "KERNEL_PERMISSIONS",
     "known_types": "public_name",
@@ -103,6 +102,7 @@ _NAMES = {
     "running_call": "Job",
     "safe_types": "defines_name module_name one_line text_entries type_name",
     "schema": "explain_fault load_plugins remove_titles",
+    "source_text": "parse_quietly",
     "toolset": "Toolset",
     "values": "Collector",
     "variable_facts": "VariableFacts count_tokens",

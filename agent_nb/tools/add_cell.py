@@ -1,12 +1,9 @@
 """Built-in tool `add_cell`: the model offers a code cell; the user decides whether it is inserted.
 
 Why not write the notebook's file: the user has it open and would lose changes, and code that they
-have not read must not stand between their cells.
-
-Rules
-- A call changes nothing: the user chooses the cell by the card's button, and the front end inserts
-  it when the run has ended well (`notebook.cell.offered_cells`). It is not run.
-- The card shows every character of the code; code with hidden characters is refused.
+have not read must not stand between their cells. So a call changes nothing: the user chooses the
+cell by the card's button, and the front end inserts it when the run has ended well
+(`notebook.cell.offered_cells`).
 """
 
 from __future__ import annotations

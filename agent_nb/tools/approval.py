@@ -3,34 +3,31 @@
 Why: a model may ask for calls that change files or data, and the user is responsible for them.
 
 Rules
-- One question at a time, in call order. A call that must wait for an earlier one (`runner`) is
-  asked about when that one has ended, so perhaps after later calls.
-- An answer for a tool, for a tool with the same arguments, or for the run is kept until the run
-  ends; each run has its own Approver.
-- A yes for the notebook is kept until its kernel restarts. Events record it with the scope `tool`:
-  a record must not carry a permission.
-- A yes for the run does not cover a tool with `Tool.each`, such as an MCP tool that may destroy.
 - The policy's allow and deny precede remembered answers, which only replace questions.
+- One question at a time, in call order; a call that waits for an earlier one (`runner`) is asked
+  about when that has ended.
+- A yes for the notebook holds until its kernel restarts, other answers until the run ends. Events
+  record it with the scope `tool`: a record must not carry a permission.
 - Edited arguments are judged again. Then only a denial counts: the user is not asked twice.
-- If nobody can be asked, the call is denied with advice on how to allow it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 from functools import partial
 from typing import Any
 
 import msgspec
 
 from ..errors import ToolError
-from ..wire import encode_canonical
 from .base import ApprovalSource, Decision, Question, Report, Tool, ToolContext
 from .kernel_permissions import KERNEL_PERMISSIONS, KernelPermissions
 from .policy import Policy
 from .threads import Worker
 from .values import convert_to_json, message_of
 
+_HOW_TO_ALLOW = "Allow it with --approve auto, or by a rule in a policy file (--approve POLICY.yaml); -t none offers no tools"
 _WHOLE_RUN = ""  # the key of an answer for the whole run
 
 
@@ -50,7 +47,7 @@ class Approver:
         self.policy = policy or Policy()
         self.ask = ask
         self._permissions = permissions
-        self._turn = asyncio.Lock()
+        self._asking = asyncio.Lock()  # one question at a time
         # mark of a tool, or of a tool with arguments -> the answer; "": for the whole run
         self._remembered: dict[str, Decision] = {}
 
@@ -68,7 +65,7 @@ class Approver:
             if reason:  # "": a tool without effects that no rule names; nothing to report
                 self.report_decision(report, context.call_id, args, decision)
             return decision
-        async with self._turn:
+        async with self._asking:
             for_run = self._remembered.get(_WHOLE_RUN)
             # a no to the run holds for every tool; a yes does not cover a tool with `each`
             run_covers_tool = for_run is not None and not (for_run.allow and tool.each)
@@ -126,17 +123,18 @@ class Approver:
     ) -> Decision:
         """Ask the user, or deny if nobody can be asked; `why`: the policy's reason to ask."""
         preview = await _make_preview(tool, args, context)
-        extra = {"extra": {"preview": preview}} if preview else {}
-        report.approval(context.call_id, stage="requested", args=args, **extra)
         question = Question(context.call_id, tool.name, args, tool.effect, preview, tool=tool)
         try:
-            answer = await self.ask(question) if self.ask is not None else None
+            answer = await self.put_question(
+                question, report, {"preview": preview} if preview else {}
+            )
         except Exception as error:  # if asking fails, the call must not run
             return Decision(False, reason=f"the question could not be asked ({message_of(error)})")
         if answer is None:
             offer = self.policy.offer
-            advice = why if offer is not None and why.endswith(offer.refusal) else ""
-            return Decision(False, reason=_explain_unasked(tool.name, advice))
+            advice = why if offer is not None and why.endswith(offer.refusal) else _HOW_TO_ALLOW
+            reason = f"{tool.name} needs approval and there is nobody to ask. {advice}"
+            return Decision(False, reason=reason)
         if answer.scope == "kernel" and self._permissions is not None:
             if answer.allow:  # a no for the notebook counts once
                 self._permissions.allow(tool)
@@ -144,6 +142,21 @@ class Approver:
             # `kernel` too, if the run may not use permissions: then it counts as `tool`
             self._remember(tool, args, answer)
         return answer
+
+    async def put_question(
+        self, question: Question, report: Report, extra: dict[str, Any]
+    ) -> Decision | None:
+        """Report a question and return its answer, None if nobody can be asked.
+
+        `extra`: that of the event. Raises what the approval source raises.
+        """
+        try:
+            # before the event: a remote client may answer as soon as it receives that
+            answer = self.ask(question) if self.ask is not None else None
+        finally:
+            fields = {"extra": extra} if extra else {}
+            report.approval(question.call_id, stage="requested", args=question.args, **fields)
+        return await answer if answer is not None else None
 
     def _remember(self, tool: Tool, args: dict[str, Any], answer: Decision) -> None:
         """Keep an answer for further calls.
@@ -164,13 +177,8 @@ class Approver:
 
 def _mark_call(mark: str, args: dict[str, Any]) -> str:
     """Return the mark of a tool with these arguments."""
-    return f"{mark} {encode_canonical(args)}"
-
-
-def _explain_unasked(name: str, advice: str) -> str:
-    if not advice:
-        advice = "Allow it with --approve auto, or by a rule in a policy file (--approve POLICY.yaml); -t none offers no tools"
-    return f"{name} needs approval and there is nobody to ask. {advice}"
+    # not the canonical text, in which large integers that are equal as floats are one
+    return f"{mark} {json.dumps(args, sort_keys=True)}"
 
 
 async def _make_preview(tool: Tool, args: dict[str, Any], context: ToolContext) -> str:

@@ -5,7 +5,6 @@ Why: tools of other packages build on these types alone, so the rest of `tools` 
 Rules
 - A tool never sees the log or the model; it reports through `ToolContext.progress`, its yields and
   its return value. Only a tool that is an agent adds events to the log (`ToolContext.relay`).
-- Without a `Host`, outside a notebook, a tool for the main thread runs in a worker thread.
 - Whatever a tool raises becomes a result (`KeyboardInterrupt` and `Cancelled`: with status
   `cancelled`). Only the loop's cancellation passes through, after every call has its result.
 """

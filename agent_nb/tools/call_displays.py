@@ -1,12 +1,8 @@
 """Keep what the code of a call displays (pictures, charts, tables, widgets) for the call's card.
 
-Why: people look for a picture in the card of the call that made it, not below all cards.
-
-Rules
-- The cell itself displays what needs a script, a frame or an extension of the front end. The result
-  of the call then has the text of that display.
-- Displayed text is treated as printed text.
-- A displayed bundle is redacted before it is kept.
+Why: people look for a picture in the card of the call that made it, not below all cards. The cell
+itself displays what needs a script, a frame or an extension of the front end; the result of the
+call then has the text of that display.
 """
 
 from __future__ import annotations
@@ -18,6 +14,7 @@ import msgspec
 
 from .base import Outcome
 from .charts import prefer_json
+from .failures import convert_error
 from .figures import Figures
 from .results import convert_formatted
 
@@ -49,20 +46,22 @@ class CallDisplays:
     def format_value(self, value: Any, bundle: dict[str, Any]) -> dict[str, Any]:
         """Return the bundle of a formatted value, with a chart as JSON; keep a figure's data."""
         bundle = prefer_json(value, bundle)
-        self.figures.note_figure(value, bundle)
+        self.figures.remember_figure(value, bundle)
         return bundle
 
-    def take(self, bundle: dict[str, Any], key: str, *, update: bool) -> dict[str, Any] | None:
+    def keep(self, bundle: dict[str, Any], key: str, *, update: bool) -> dict[str, Any] | None:
         """Keep a display for the call; return the bundle that the cell must display, or None.
 
         `key`: the id of the display. `update`: it replaces the one with this id.
         """
         data, text = Figures.read_display(bundle, self._clean)
-        if update and not self.figures.has(key):
+        earlier = self.figures.find(key)
+        if update and earlier is None:
             return data  # the display to update is in the cell, not in the card
         is_kept, caption = self.figures.add_display(data, key)
-        # an update writes nothing: the output has the text of the display that it replaces
-        if not update and (summary := caption or text):
+        # an update that replaces the earlier one writes nothing: the output has the text of that
+        is_replaced = update and self.figures.find(key) is not earlier
+        if not is_replaced and (summary := caption or text):
             self._write(summary)
         return data if self._through or not is_kept else None
 
@@ -76,6 +75,10 @@ class CallDisplays:
         if outcome.attachments or not self.all:
             return outcome
         return msgspec.structs.replace(outcome, attachments=self.all)
+
+    def convert_stop(self, stop: BaseException) -> Outcome:
+        """Return the outcome of a cell that was stopped."""
+        return self.add_to(convert_error(stop))
 
     def clear(self) -> None:
         """Forget what was shown."""

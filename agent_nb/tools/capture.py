@@ -9,8 +9,7 @@ Rules
 - Threads that captured code starts, and functions that it submits to a thread pool, belong to its
   capture. Once the capture has ended, they print to the streams.
 - Text that a capture passes on to a stream is filtered as one text, so that a key in two writes is
-  found. Writes of code outside the capture are filtered one by one.
-- What C code and other processes write to file descriptors is not captured.
+  found. What C code and other processes write to file descriptors is not captured.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class Displays(Protocol):
     def format_value(self, value: Any, bundle: dict[str, Any]) -> dict[str, Any]:
         """Return the MIME bundle of a formatted value, with a chart as JSON."""
 
-    def take(self, bundle: dict[str, Any], key: str, *, update: bool) -> dict[str, Any] | None:
+    def keep(self, bundle: dict[str, Any], key: str, *, update: bool) -> dict[str, Any] | None:
         """Keep a display for the call; return the bundle that the cell must display, or None."""
 
     def clear(self) -> None:
@@ -202,19 +201,14 @@ def _capturing_write(field: str, write: Write) -> Write:
             return write(text)
         capture = OutputCapture.current()
         if capture is None:
-            return write(_filter_secrets(text))
+            for other in tuple(_open):  # no secret of theirs may pass, either
+                text = text if other.redaction is None else other.redaction.value(text)
+            return write(text)
         getattr(capture, field)(text)
         capture.pass_on(write, text)
         return len(text)
 
     return write_captured
-
-
-def _filter_secrets(text: str) -> str:
-    """Return text of code that is not captured, without the secrets of any open capture."""
-    for capture in tuple(_open):
-        text = text if capture.redaction is None else capture.redaction.value(text)
-    return text
 
 
 def _capturing_submit(submit: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,13 +1,9 @@
 """Notes on charts and styled tables that have no picture: why not, and what makes one.
 
-Why: a model sees a chart only as a picture, and these libraries need another package to make one.
-Without a note, the model would take the text of the result for all of it.
+Why: without a note, a model would take the text of the result for all of it.
 
-Rules
-- A chart is recognised by the module of its type, its display by the MIME types, and the display of
-  a styled table by its text. Nothing is imported.
-- A note or caption is a line of its own. A replay compares results without them
-  (`remove_chart_notes`): they depend on the installed packages.
+Rule: a note or caption is a line of its own. A replay compares results without them
+(`remove_chart_notes`): they depend on the installed packages.
 """
 
 from __future__ import annotations
@@ -39,30 +35,10 @@ class _Chart(msgspec.Struct, frozen=True):
 
 _CHARTS = (
     _Chart("a Plotly chart", r"plotly\.", r"application/vnd\.plotly\..*", "kaleido", "kaleido"),
-    _Chart(
-        "an Altair chart",
-        r"altair\.",
-        r"application/vnd\.vega(?:lite)?\..*",
-        "vl_convert",
-        "vl-convert-python",
-    ),
-    _Chart(
-        "a Bokeh chart",
-        r"bokeh\.(?:models|plotting)\b",
-        r"application/vnd\.bokehjs_.*",
-        "selenium",
-        "selenium",
-        "the chart as the last line of the code",
-    ),
-    _Chart(
-        "a styled table",
-        r"pandas\.io\.formats\.style\b",
-        r"",
-        "dataframe_image",
-        "dataframe-image",
-        "dataframe_image.export(…)",
-    ),
-)
+    _Chart("an Altair chart", r"altair\.", r"application/vnd\.vega(?:lite)?\..*", "vl_convert", "vl-convert-python"),
+    _Chart("a Bokeh chart", r"bokeh\.(?:models|plotting)\b", r"application/vnd\.bokehjs_.*", "selenium", "selenium", "the chart as the last line of the code"),
+    _Chart("a styled table", r"pandas\.io\.formats\.style\b", "", "dataframe_image", "dataframe-image", "dataframe_image.export(…)"),
+)  # fmt: skip
 # the plain text of a styled table, whose display has no MIME type of its own
 _STYLER = re.compile(r"<pandas\.io\.formats\.style\.Styler object at 0x[0-9a-f]+>")
 _DRAWING_FAILED = " could not draw it]"  # the end of a note if the package is installed

@@ -6,9 +6,7 @@ library needs another package to make one (`chart_notes`).
 Rules
 - The module of its type identifies a chart. No chart library is imported unless user code has
   loaded it; the package that draws its picture is imported if it is installed.
-- A Plotly or Vega chart that loads data from an address is not drawn: callers ask `wire.Shown`.
-- A library that fails costs the picture, not the result. Its prints and logs while it draws are
-  dropped, since the user's code did not print them.
+- A library that fails costs the picture, not the result; what it prints and logs is dropped.
 """
 
 from __future__ import annotations
@@ -20,11 +18,11 @@ from importlib import import_module
 from typing import Any
 
 from ..host import find_library
-from ..wire import Shown, loads
+from ..wire import Attachment, loads
 from .capture import OutputCapture
 from .display import call_method
 
-PLOTLY, VEGA_LITE, VEGA = Shown.CHARTS
+PLOTLY, VEGA_LITE, VEGA = Attachment.CHARTS
 _TEXT = "text/plain"
 
 

@@ -1,11 +1,8 @@
 """Find the commands in a shell command line, as far as its text shows them.
 
 Why: a policy that denies `rm *` also means the `rm` in `ls; rm x` and in `sudo rm x` (`wrappers`).
-No text shows everything that a shell will do: a watertight policy denies the tool `shell`.
-
-Rules
-- Restricting rules also see the commands that a command starts; allowing rules never do.
-- In doubt a text counts as a command: text in quotes or after a `#` is split too.
+No text shows everything that a shell will do: a watertight policy denies the tool `shell`. In doubt
+a text counts as a command, which is safe: only restricting rules see those that a command starts.
 """
 
 from __future__ import annotations
@@ -14,21 +11,20 @@ import re
 from collections.abc import Iterable
 from functools import cached_property
 
-from .wrappers import WRAPPERS, cut_windows, may_wrap, programs_behind
+from .wrappers import QUOTES, WRAPPERS, cut_windows, may_wrap, programs_behind
 
 # most characters that a search for started commands reads: `READ_ALWAYS` + `READ_TIMES` × those of
 # the texts that it begins with
 READ_ALWAYS, READ_TIMES = 20_000, 2
 
 OPERATORS = re.compile(r"[;&|<>`$(){}\n\r\\]")
-# what separates commands; what encloses a nested command; what may precede a program
-_BETWEEN = re.compile(r"&&|\|\||[;&|\n\r]")
-_NESTED = re.compile(r"\$?\(|[)`]")
+_BETWEEN = re.compile(r"&&|\|\||[;&|\n\r]")  # separates commands
+_NESTED = re.compile(r"\$?\(|[)`]")  # encloses a nested command
 _SPACE = re.compile(r"[ \t]+")
+# words that may precede a program
 _BEFORE = re.compile(
     r"\A(?:(?:[!{]|then|do|else|elif|if|while|until|time)(?=\s)\s+|[A-Za-z_]\w*=\S*\s+)+"
 )
-_QUOTES = re.compile(r"[\"'\\]")
 # one command, with the operators in its quotes
 _COMMAND = re.compile(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^;&|\n'"\\])+""", re.DOTALL)
 _WRAPPER = re.compile(rf"\b(?:{'|'.join(WRAPPERS)})\b", re.IGNORECASE)
@@ -67,7 +63,10 @@ class CommandLine:
 
 
 def list_spellings(command: str) -> set[str]:
-    """Return a command, those nested in it and those it starts, with and without prefix words."""
+    """Return a command, those nested in it and those it starts, all without prefix words, too.
+
+    Of `if sudo rm x` also `sudo rm x` and `rm x`.
+    """
     forms = _list_forms(command)
     return forms | _find_started(forms)
 
@@ -76,7 +75,7 @@ def _list_forms(command: str) -> set[str]:
     """Return a command and those nested in it, each also without prefix words and quotes."""
     nested = [command, *(squeeze_spaces(text) for text in _NESTED.split(command))]
     bare = [_BEFORE.sub("", text) for text in nested]
-    return {*nested, *bare, *(_QUOTES.sub("", text) for text in bare)} - {""}
+    return {*nested, *bare, *(QUOTES.sub("", text) for text in bare)} - {""}
 
 
 def _find_started(texts: Iterable[str]) -> set[str]:
@@ -95,7 +94,7 @@ def _find_started(texts: Iterable[str]) -> set[str]:
         seen.add(text)
         characters_left -= len(text)
         if characters_left < 0:
-            started.update(map(" ".join, cut_windows(_QUOTES.sub("", text).split())))
+            started.update(map(" ".join, cut_windows(QUOTES.sub("", text).split())))
             continue
         programs, scripts = programs_behind(text)
         started.update(map(" ".join, programs))
@@ -115,6 +114,6 @@ def _list_joined(line: str) -> set[str]:
 
 def _find_in_quotes(line: str) -> set[str]:
     """Return the commands that a command with an operator in quotes starts: `sh -c "a; b"`."""
-    if not (_QUOTES.search(line) and _WRAPPER.search(line)):
+    if not (QUOTES.search(line) and _WRAPPER.search(line)):
         return set()
     return _find_started(text for text in _COMMAND.findall(line) if _BETWEEN.search(text))

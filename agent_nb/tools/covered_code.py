@@ -1,8 +1,7 @@
 """Which code the digest of a tool covers: that of the notebook and of files below its folder.
 
-Why: a tool changes when the user changes code of the project. Packages change with their versions.
-
-Rule: the code of packages and of this package is not covered, even below that folder.
+Why: a tool changes when the user changes code of the project. Packages change with their versions:
+their code, and this package's, is not covered, even below that folder.
 """
 
 from __future__ import annotations

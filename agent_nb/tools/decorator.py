@@ -6,13 +6,8 @@
 
 Why: a tool is written, tested and called as a plain function; the decorator only adds `.tool`.
 
-Rules
-- An undeclared function counts as one without effects: a user who names it as a tool thereby allows
-  its calls.
-- `effect="outside"` (or `side_effects=True`) and `effect="kernel"` require approval before each
-  call, unless the policy or an earlier answer decides it (`approval`).
-- Coroutine functions and async generators run on the agent's event loop, everything else in a
-  worker thread (`thread="main"`: in the kernel's main thread).
+Rule: an undeclared function counts as one without effects: a user who names it as a tool thereby
+allows its calls.
 """
 
 from __future__ import annotations
@@ -163,7 +158,10 @@ def _make_tool(function: Any, declaration: Declaration, name: str) -> Tool:
         raise UsageError(
             f"Cannot make a tool of {_describe_value(function)}. Give a function, or a name of one."
         )
-    title = clean_name(declaration.name or name or _find_name(function))
+    own = _unwrap_partials(function)
+    title = clean_name(
+        declaration.name or name or getattr(own, "__name__", "") or type(own).__name__
+    )
     arguments = Arguments(function, title)
     description = declaration.description or arguments.doc.description
     return Tool(
@@ -224,11 +222,6 @@ def _is_in_class(function: Any) -> bool:
     except (TypeError, ValueError):  # no signature: `_make_tool` says so
         return False
     return bool(owner) and not owner.endswith("<locals>") and first in ("self", "cls")
-
-
-def _find_name(function: Any) -> str:
-    function = _unwrap_partials(function)
-    return getattr(function, "__name__", "") or type(function).__name__
 
 
 def _unwrap_partials(function: Any) -> Any:

@@ -7,7 +7,6 @@ Rules
 - No code of the user's classes runs (`safe_types`): properties, `__repr__`, `__len__` and iteration
   are used only on exact builtin types and on the scalars of known libraries (`plain_values`);
   tables are read from their storage (`frames`).
-- The values of numbers and texts appear in a preview only, never in the line of a variable.
 - Every text passes `clean`, the caller's secret filter, before it is cut: the filter would not find
   half a key.
 - The same variables give the same text in another process: sets are sorted, or not looked into.
@@ -140,7 +139,7 @@ def user_variables(
 
 
 def _is_ours(value: Any) -> bool:
-    """Return whether a value belongs to this package and is no function with `@tool`."""
+    """Return whether a value belongs to this package; a function with `@tool` does not."""
     is_own_tool = type(value) is types.FunctionType and is_tool(value)
     return module_name(value).partition(".")[0] == _PACKAGE and not is_own_tool
 

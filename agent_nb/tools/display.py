@@ -4,11 +4,10 @@ Why: tools return DataFrames, arrays, figures and images, whose libraries must n
 
 Rules
 - A method is called only if the type of the object has it, as in IPython: an object may fake any
-  attribute.
-- Only static MIME types pass (no widgets, no JavaScript): a text or bytes up to `LARGEST`, other
-  contents as JSON (`convert_to_json`). HTML may hold scripts until it is sanitised for a view.
+  attribute. One that raises counts as one that returns nothing.
+- Only static MIME types pass (no widgets, no JavaScript), bounded. HTML may hold scripts until it
+  is sanitised for a view.
 - Hidden content is removed: text in a picture, and comments in HTML, which may split a key.
-- A method of a foreign object that raises counts as one that returns nothing; so does its `shape`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
 """Parse a docstring (Google, NumPy or reST): the description of a function and its parameters.
 
-Why: the docstring that people read also describes the tool to the model.
-
-Rules
-- `parse_docstring` never raises: a text of unknown form becomes the description as a whole.
-- The other sections (Returns, Raises, Examples …) are left out: they are not for the model.
+Why: a model reads both in the schema of a tool, and people write docstrings in all three styles.
 """
 
 from __future__ import annotations
@@ -47,9 +43,8 @@ def parse_docstring(text: str | None) -> Doc:
     """Return the parsed docstring `text`; an empty Doc for None."""
     lines = inspect.cleandoc(text or "").splitlines()
     parameters: dict[str, str] = {}
-    start = next(
-        (i for i in range(len(lines)) if _read_title(lines, i) or _is_field(lines[i])), len(lines)
-    )
+    fields = [(match := _FIELD.match(line)) and match["field"] in _FIELDS for line in lines]
+    start = next((i for i in range(len(lines)) if _read_title(lines, i) or fields[i]), len(lines))
     description = "\n".join(lines[:start]).strip()
     for title, numpy, body in _split_sections(lines[start:]):
         if title in _PARAMETERS:
@@ -69,12 +64,6 @@ def _read_title(lines: list[str], index: int) -> str:
     name = line.removesuffix(":").lower()
     is_title = line.endswith(":") and name in _SECTIONS and not lines[index][:1].isspace()
     return name if is_title else ""
-
-
-def _is_field(line: str) -> bool:
-    """Return whether a line begins a known field of reST."""
-    match = _FIELD.match(line)
-    return match is not None and match["field"] in _FIELDS
 
 
 def _split_sections(lines: list[str]) -> list[tuple[str, bool, list[str]]]:

@@ -6,11 +6,7 @@ Rules
 - `call_tool` raises only the cancellation that its caller asked for.
 - What a generator yields is progress. Its result is its return value, else the last item that is
   not a fraction. A generator of tool events marks the result itself (`events.is_tool_event`).
-- The value of a sync tool is converted (repr, to_html, savefig …) on the thread where the tool ran.
-- The value of an async tool is converted in a worker, because that may take long. Values of
-  `_CONVERTED_ON_LOOP` are not, unless the tool has a `render` or the call has shown a chart.
-- Printed output is progress too, up to `MOST_PRINTED` characters. If no view shows the run, as in a
-  script, stdout and stderr get it as well.
+- A conversion that may take long (repr, to_html, savefig …) is not done on the event loop.
 """
 
 from __future__ import annotations
@@ -135,9 +131,8 @@ class _PrintedOutput:
         self._through = through
         self._characters_left = MOST_PRINTED
         self._cut = False  # the mark that no more is shown has been reported
-        self.displays = CallDisplays(
-            partial(self._report, "stdout"), self._announce, redaction.value, through=through
-        )
+        write = partial(self._report_text, "stdout")
+        self.displays = CallDisplays(write, self._report_picture, redaction.value, through=through)
 
     def captured(self) -> OutputCapture:
         """Return a capture of what this context prints.
@@ -145,19 +140,19 @@ class _PrintedOutput:
         Entered where the tool runs, so that an abandoned tool prints nothing below the cell.
         """
         return OutputCapture(
-            partial(self._report, "stdout"),
-            partial(self._report, "stderr"),
+            partial(self._report_text, "stdout"),
+            partial(self._report_text, "stderr"),
             through=self._through,
             redaction=self._redaction,
             displays=self.displays,
         )
 
-    def _announce(self, index: int, shown: dict[str, Any] | None) -> None:
+    def _report_picture(self, index: int, shown: dict[str, Any] | None) -> None:
         """Report a new picture, or (None) that earlier ones are removed; see `Update`."""
         with suppress(Cancelled):  # code that displays does not expect it
             self._context.progress(Update(picture=(index, shown)))
 
-    def _report(self, stream: Literal["stdout", "stderr"], text: str) -> None:
+    def _report_text(self, stream: Literal["stdout", "stderr"], text: str) -> None:
         """Report printed text as progress, up to `MOST_PRINTED` characters in all."""
         if self._cut:
             return
@@ -181,7 +176,7 @@ def _call_sync(
     with prints.captured():
         value = call()
         if inspect.isgenerator(value):
-            return conversion.convert(_exhaust(value, context))
+            return conversion.convert(_run_generator(value, context))
         if not (inspect.isasyncgen(value) or inspect.isawaitable(value)):
             return conversion.convert(value)
     if context.cancelled and inspect.iscoroutine(value):
@@ -191,7 +186,7 @@ def _call_sync(
 
 
 @mark_foreign
-def _exhaust(generator: Generator[Any, Any, Any], context: ToolContext) -> Any:
+def _run_generator(generator: Generator[Any, Any, Any], context: ToolContext) -> Any:
     """Report the items of a generator and return its result. Raises Cancelled after a stop."""
     last = None
     try:
@@ -209,7 +204,7 @@ def _exhaust(generator: Generator[Any, Any, Any], context: ToolContext) -> Any:
 async def _finish_on_loop(value: Any, context: ToolContext, conversion: _Conversion) -> Outcome:
     """Await or iterate a value on the event loop, if it is unfinished, and return its outcome."""
     if inspect.isasyncgen(value):
-        value = await _exhaust_async(value, context)
+        value = await _run_async_generator(value, context)
     elif inspect.isawaitable(value):
         value = await value
     if not conversion.needs_worker(value):
@@ -222,7 +217,7 @@ async def _finish_on_loop(value: Any, context: ToolContext, conversion: _Convers
 
 
 @mark_foreign
-async def _exhaust_async(generator: AsyncGenerator[Any, Any], context: ToolContext) -> Any:
+async def _run_async_generator(generator: AsyncGenerator[Any, Any], context: ToolContext) -> Any:
     """Report the items of an async generator and return its result."""
     last = None
     async with aclosing(generator):

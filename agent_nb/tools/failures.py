@@ -1,8 +1,7 @@
 """Convert what a tool raised to an Outcome: a message for the model, a traceback for people.
 
-Rules
-- An error that tells the model what to do (`ToolError`) has no traceback.
-- A traceback is short, begins in the tool's code and does not name the user's home folder.
+An error that tells the model what to do (`ToolError`) has no traceback. Others have a short one,
+which begins in the tool's code and does not name the user's home folder.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from .values import clip_text, message_of, short_repr
 _CELL = re.compile(r'"[^"\n]*ipykernel_\d+[/\\]\d+\.py"')
 _LONGEST_TRACE = 8_000  # characters
 _MOST_FRAMES = 8  # the last frames of a traceback, which are shown
-# files of this package whose frames may stand before the tool's own
+# files that call tools, so that a traceback begins after their frames; built-in tools are shown
 _CALLERS = "execution threads call_displays decorator runner running_call python"
 _CALLER_FILES = {str(Path(__file__).with_name(f"{name}.py")) for name in _CALLERS.split()}
 
@@ -29,8 +28,9 @@ _CALLER_FILES = {str(Path(__file__).with_name(f"{name}.py")) for name in _CALLER
 def convert_error(error: BaseException) -> Outcome:
     """Convert what a call raised to its outcome: a message, and a short traceback for people."""
     if isinstance(error, KeyboardInterrupt | Cancelled) or type(error).__name__ == "CancelledError":
-        # a `Cancelled` without a detail does not know what stopped the run
-        why = error.detail if isinstance(error, Cancelled) else str(error) and message_of(error)
+        # without a detail or text, what stopped the run is unknown
+        why = message_of(error) if str(error) else ""
+        why = error.detail if isinstance(error, Cancelled) else why
         return Outcome("cancelled", f"Stopped: {why}." if why else Outcome.STOPPED)
     if isinstance(error, SystemExit):
         why = f"The tool tried to exit Python (SystemExit: {short_repr(error.code, 200)})."

@@ -4,12 +4,10 @@ Why: a replay draws the figure again and compares it with the recorded one (`rec
 Pixels also change with the version of a font; the data change only with what the figure shows.
 
 Rules
-- Matplotlib and NumPy are not imported here: a process with a figure has loaded them.
 - A figure is read after it was drawn, because drawing sets limits and ticks.
 - What the layout or a font decides is left out (positions of titles, sizes of boxes); the place of
   axes has a tolerance (`_LAYOUT_TOLERANCE`).
 - An artist of an unknown kind is listed by name only, and the data are marked `partly`.
-- A figure whose artists raise has no data.
 """
 
 from __future__ import annotations
@@ -96,7 +94,7 @@ class _Reader:
         if len(self.artists) >= MOST_ARTISTS:
             self.partly = True
             return
-        getattr(self, _READERS.get(_find_kind(artist), "_note_unknown"))(artist, prefix)
+        getattr(self, _READERS.get(_find_kind(artist), "_read_unknown"))(artist, prefix)
 
     def _add(
         self,
@@ -334,7 +332,7 @@ class _Reader:
             styles={name: _styles(cell).get("facecolor", "") for name, cell in named.items()},
         )
 
-    def _note_unknown(self, artist: Any, prefix: str) -> None:
+    def _read_unknown(self, artist: Any, prefix: str) -> None:
         self._add(f"{prefix}{type(artist).__name__}", artist)
         self.partly = True
 
@@ -346,13 +344,13 @@ _READERS = {
     "Axis": "_read_axis",
     "Line2D": "_read_line",
     "Text": "_read_text",
-    "FancyArrowPatch": "_note_unknown",  # its corners are pixels
+    "FancyArrowPatch": "_read_unknown",  # its corners are pixels
     "Patch": "_read_patch",
     "Collection": "_read_collection",
     "_ImageBase": "_read_image",
     "Legend": "_read_legend",
     "Table": "_read_table",
-    "Artist": "_note_unknown",
+    "Artist": "_read_unknown",
 }
 
 

@@ -2,9 +2,8 @@
 
 Why: people want a plot in the card of the call that drew it, and a model reads it with the result.
 
-Rules
-- The text of a result has a caption for each picture and chart, for readers that cannot see them.
-- A chart is kept as JSON (`wire.Shown`); its picture is drawn when the call ends (`draw_charts`).
+Rule: a chart is kept as JSON (`wire.Attachment`); its picture is drawn when the call ends
+(`draw_charts`).
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..record import FigureData
-from ..wire import Shown, as_dict, describe_picture
+from ..wire import Attachment, as_dict, describe_picture
 from . import display
 from .chart_notes import is_about_failure, write_display_note, write_missing_note
 from .charts import draw_chart
@@ -47,9 +46,8 @@ class Figures:
 
     def add(self, picture: Picture, key: str = "") -> str:
         """Keep a picture and return its caption for the text of the result."""
-        earlier = next(
-            (slot for slot, p in list(self._pictures.items()) if _is_same(p, picture)), None
-        )
+        items = list(self._pictures.items())
+        earlier = next((slot for slot, each in items if _is_same(each, picture)), None)
         if earlier is not None and key not in self._pictures:
             return self._describe(earlier, picture)
         small = fit_size(picture)
@@ -58,7 +56,8 @@ class Figures:
         if count >= MOST and slot not in self._pictures:
             return f"{text[:-1]}; not kept, a result has at most {MOST}]"
         if small is None:
-            return f"{text[:-1]}; not kept, it is too large]"
+            rest = "; the earlier one stays" if slot in self._pictures else ""
+            return f"{text[:-1]}; not kept, it is too large{rest}]"
         self._pictures[slot] = small
         self._on_change(list(self._pictures).index(slot), small)
         return text
@@ -69,8 +68,8 @@ class Figures:
         for known, before in list(self._pictures.items()):
             if known == key:
                 break
-            number += Shown(before).is_figure
-        shown = Shown(picture)
+            number += Attachment(before).is_figure
+        shown = Attachment(picture)
         if not shown.is_figure:
             return "[shown]"
         if shown.chart_name and not picture["data"]:
@@ -83,44 +82,44 @@ class Figures:
         """Keep a MIME bundle, already without secrets, if it can be shown again.
 
         Return whether it is kept, and its text for the result. `below`: code displayed it
-        (`Shown.was_below`).
+        (`Attachment.was_below`).
         """
         picture = self.find_picture(bundle)
         if _needs_cell(bundle):
             # a card runs no script, so the cell displays it; only its picture is kept
-            return False, _lines(self.add(picture, key)) if picture else ""
-        kind, chart = Shown.find_chart(bundle)
+            return False, _join_lines(self.add(picture, key)) if picture else ""
+        kind, chart = Attachment.find_chart(bundle)
         refusal, missing = _explain_chart(kind, chart, picture)
         if refusal and picture is None:
             picture = _draw_refused(kind, chart)
         # the card writes the note after the chart's name: the note must not repeat that name
-        note = refusal or (missing and missing.replace(Shown.CHARTS[kind], "it"))
+        note = refusal or (missing and missing.replace(Attachment.CHARTS[kind], "it"))
         attachment = _make_attachment(bundle, picture, note.strip("[]"), below=below)
         if attachment is None:  # text alone needs no attachment; a refused chart leaves the reason
-            return bool(refusal) or not bundle.keys() - {"text/plain"}, _lines(refusal)
+            return bool(refusal) or not bundle.keys() - {"text/plain"}, _join_lines(refusal)
         caption = self.add(attachment, key)
         if not attachment.is_figure:
             return True, ""
         # a caption is enough for a chart with a picture; any other needs its text and the reason
         if picture and not refusal:
-            return True, _lines(caption)
+            return True, _join_lines(caption)
         plain = str(bundle.get("text/plain", IN_CELL))
         if not refusal and is_about_failure(missing):
-            return True, _lines(plain, caption)
-        return True, _lines(plain, caption, refusal or missing)
+            return True, _join_lines(plain, caption)
+        return True, _join_lines(plain, caption, refusal or missing)
 
     def draw_charts(self) -> str:
         """Draw the charts that have no picture; return notes on those that could not be drawn."""
         faults = []
         for key, attachment in list(self._pictures.items()):
-            shown = Shown(attachment)
+            shown = Attachment(attachment)
             if not shown.chart_name or shown["data"]:
                 continue
             picture = draw_picture(draw_chart(*shown.chart))
             if picture is not None and (small := fit_size(picture)) is not None:
-                live = {Shown.LIVE: {**as_dict(shown.get(Shown.LIVE)), "drawn": True}}
+                live = {Attachment.LIVE: {**as_dict(shown.get(Attachment.LIVE)), "drawn": True}}
                 self._pictures[key] = {
-                    k: v for k, v in {**shown, **small, **live}.items() if k != Shown.NOTE
+                    k: v for k, v in {**shown, **small, **live}.items() if k != Attachment.NOTE
                 }
             elif is_about_failure(note := write_missing_note(shown.chart_name)):
                 faults.append(note)
@@ -132,7 +131,7 @@ class Figures:
     @property
     def has_chart(self) -> bool:
         """Whether a chart is among the attachments."""
-        return any(Shown(attachment).chart_name for attachment in self.all)
+        return any(Attachment(attachment).chart_name for attachment in self.all)
 
     @staticmethod
     def read_display(
@@ -144,9 +143,9 @@ class Figures:
         bundle.
         """
         data = clean(display.without_hidden(bundle))
-        return data, _lines(data.get("text/plain", IN_CELL), write_display_note(data))
+        return data, _join_lines(data.get("text/plain", IN_CELL), write_display_note(data))
 
-    def note_figure(self, figure: Any, bundle: Mapping[str, Any]) -> None:
+    def remember_figure(self, figure: Any, bundle: Mapping[str, Any]) -> None:
         """Keep the data of a figure that was formatted as `bundle`, for `find_picture`.
 
         The display that follows has only the picture, and the figure may be closed by then.
@@ -162,9 +161,9 @@ class Figures:
         picture = picture_of_bundle(bundle)
         return None if picture is None else self._formatted.get(picture["data"], picture)
 
-    def has(self, key: str) -> bool:
-        """Return whether a picture has this key."""
-        return key in self._pictures
+    def find(self, key: str) -> Picture | None:
+        """Return the picture with this key, or None."""
+        return self._pictures.get(key)
 
     def clear(self) -> None:
         """Forget the pictures."""
@@ -174,7 +173,7 @@ class Figures:
 
 def _is_same(picture: Picture, other: Picture) -> bool:
     """Return whether both show the same picture or chart; tables and widgets are never the same."""
-    shown, fresh = Shown(picture), Shown(other)
+    shown, fresh = Attachment(picture), Attachment(other)
     if not (shown.is_figure and fresh.is_figure):
         return False
     return bool(shown.chart == fresh.chart if fresh.chart[0] else picture["data"] == other["data"])
@@ -182,11 +181,11 @@ def _is_same(picture: Picture, other: Picture) -> bool:
 
 def _make_attachment(
     bundle: Mapping[str, Any], picture: Picture | None, note: str, *, below: bool
-) -> Shown | None:
+) -> Attachment | None:
     """Return the attachment of a display with its picture, if it has one; None for text alone."""
-    live = {"below": below, "model_id": as_dict(bundle.get(Shown.WIDGET)).get("model_id")}
-    fields = {Shown.DISPLAY: bundle, Shown.LIVE: live, Shown.NOTE: note}
-    attachment = Shown.clean({**(picture or {}), **fields})
+    live = {"below": below, "model_id": as_dict(bundle.get(Attachment.WIDGET)).get("model_id")}
+    fields = {Attachment.DISPLAY: bundle, Attachment.LIVE: live, Attachment.NOTE: note}
+    attachment = Attachment.clean({**(picture or {}), **fields})
     if attachment and picture and FigureData.KEY in picture:  # which `clean` leaves out
         attachment[FigureData.KEY] = picture[FigureData.KEY]
     return attachment
@@ -195,13 +194,13 @@ def _make_attachment(
 def _draw_refused(kind: str, chart: Any) -> Picture | None:
     """Draw a chart whose JSON is refused, unless drawing would load data from an address."""
     try:
-        loads = Shown.loads_address(kind, chart)
+        loads = Attachment.loads_address(kind, chart)
     except (ValueError, TypeError, RecursionError, AttributeError):
         return None
     return None if loads else draw_picture(draw_chart(kind, chart))
 
 
-def _lines(*lines: str) -> str:
+def _join_lines(*lines: str) -> str:
     return "".join(f"{line}\n" for line in lines if line)
 
 
@@ -209,15 +208,16 @@ def _explain_chart(kind: str, chart: Any, picture: Picture | None) -> tuple[str,
     """Return why a chart's JSON is refused, and the note on its missing picture; each may be ""."""
     if not kind:
         return "", ""
-    name = Shown.CHARTS[kind]
-    why = Shown.explain_refusal(kind, chart)
+    name = Attachment.CHARTS[kind]
+    why = Attachment.explain_refusal(kind, chart)
     refusal = f"[{name} is not kept as one: {why}]" if why else ""
     return refusal, write_missing_note(name) if picture is None else ""
 
 
 def _needs_cell(bundle: Mapping[str, Any]) -> bool:
     """Return whether showing a display takes a script or an extension of the front end."""
-    if Shown.find_chart(bundle)[0]:
+    if Attachment.find_chart(bundle)[0]:
         return False
-    foreign = (k for k in bundle if str(k).startswith("application/vnd.") and k != Shown.WIDGET)
-    return "application/javascript" in bundle or any(foreign)
+    kinds = map(str, bundle.keys() - {Attachment.WIDGET})
+    foreign = any(kind.startswith("application/vnd.") for kind in kinds)
+    return foreign or "application/javascript" in bundle

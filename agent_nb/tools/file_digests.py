@@ -2,10 +2,8 @@
 
 Why: when a file has changed, a recorded result made from it is stale.
 
-Rules
-- Only a file that is the same at each read and at the end of the run has a digest.
-- Files larger than `LARGEST` are not hashed.
-- Names are relative to the notebook's folder and are checked by `paths` at each opening.
+Rule: only a file that is the same at each read and at the end of the run has a digest. Its name is
+relative to the notebook's folder, and is checked by `paths` at each opening.
 """
 
 from __future__ import annotations
@@ -23,8 +21,8 @@ LARGEST = 64_000_000  # bytes of a file that is hashed
 _STATE = "files read"
 
 
-def note_digest(state: dict[str, Any], path: ConfinedPath, raw: io.BufferedReader) -> None:
-    """Note in `state` (`ToolContext.state`) the digest of the file `path`, just opened as `raw`."""
+def add_digest(state: dict[str, Any], path: ConfinedPath, raw: io.BufferedReader) -> None:
+    """Add the digest of the file `path`, just opened as `raw`, to `state` (`ToolContext.state`)."""
     digests = state.setdefault(_STATE, {})
     name, digest = "/".join(path.parts), _hash_file(raw)
     digests[name] = digest if digests.get(name, digest) == digest else ""

@@ -1,12 +1,9 @@
 """Built-in tools `list`, `read` and `write`: the files of the notebook's folder.
 
-Why: these tools, unlike code or a shell, confine a model to this folder, so that reading needs no
-approval.
+Why: these tools, unlike code or a shell, confine a model to this folder (`paths`), so that reading
+needs no approval. Hidden files and secrets are counted only, never named or opened.
 
-Rules
-- Hidden files and secrets are counted only, never named or opened (`paths.locate_file`).
-- Output is bounded; `read` says how to read on (`text_excerpt`), `list` counts the other entries.
-- `write` replaces a file atomically: a stopped call leaves either the old or the new file.
+`write` replaces a file atomically: a stopped call leaves either the old or the new file.
 """
 
 from __future__ import annotations
@@ -15,7 +12,6 @@ import difflib
 import os
 import secrets
 import stat
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Annotated, Any
 
@@ -73,7 +69,7 @@ def read(
     """
     target = locate_file(context.folder, file)
     with os.fdopen(_open(target), "rb") as raw:
-        file_digests.note_digest(context.state, target, raw)
+        file_digests.add_digest(context.state, target, raw)
         return read_excerpt(raw, target, context, offset, limit)
 
 
@@ -84,8 +80,10 @@ def _preview(args: dict[str, Any], context: ToolContext) -> str:
     old, name = _read_old_text(target), args["file"]
     if old is None:
         return f"{name}: replaces a file that is not text or too large to compare"
-    new = args["content"].splitlines(keepends=True)
-    return "".join(_write_diff(old.splitlines(keepends=True), new, name)) or f"{name}: no change"
+    before, after = (text.splitlines(keepends=True) for text in (old, args["content"]))
+    lines = difflib.unified_diff(before, after, name if old else "(new file)", name)
+    diff = (line if line.endswith("\n") else f"{line}\n" for line in lines)
+    return "".join(diff) or f"{name}: no change"
 
 
 @tool(effect="outside", icon="edit", preview=_preview)
@@ -185,11 +183,6 @@ def _read_old_text(target: ConfinedPath) -> str | None:
         return data.decode() if len(data) <= _LARGEST_DIFF else None
     except UnicodeDecodeError:
         return None
-
-
-def _write_diff(old: list[str], new: list[str], name: str) -> Iterator[str]:
-    for line in difflib.unified_diff(old, new, name if old else "(new file)", name):
-        yield line if line.endswith("\n") else f"{line}\n"
 
 
 def _replace(target: ConfinedPath, data: bytes) -> bool:

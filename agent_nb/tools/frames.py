@@ -1,16 +1,13 @@
 """Read tables and arrays of pandas, polars and NumPy from their private storage.
 
-Why apart from `describe`: the private storage of pandas and polars changes with their releases.
-
-Rules
-- Only objects of known types are read (`known_types`). pandas' public attributes are avoided:
-  `dtypes`, `shape` and `str(dtype)` run code of a foreign extension array.
-- The cost does not depend on the number of rows. A lazy frame is never collected.
-- What cannot be read (a foreign array, the storage of another release) is left out, not an error.
+Why: pandas' public attributes `dtypes`, `shape` and `str(dtype)` run code of a foreign extension
+array. Why apart from `describe`: that storage changes with releases, so what cannot be read is left
+out, not an error. The cost does not depend on the number of rows.
 """
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -18,7 +15,7 @@ from typing import Any
 import msgspec
 
 from .known_types import public_name, read_field
-from .safe_types import ABSENT, is_a, module_space, type_name
+from .safe_types import ABSENT, SAFE_ZONES, is_a, is_exactly, module_space, type_name
 
 MOST_COLUMNS = 60  # that are read of a table
 _BITS_PER_BYTE = 8
@@ -45,8 +42,6 @@ _ARRAY_NAMES = {
 _POLARS_SCALAR = re.compile(
     r"[iu]\d+|f\d+|bool|str|date|time|cat|enum|null|(datetime|duration)\[[^\[\]]*\]"
 )
-
-
 # the dtype of a pandas array, and its function `cell(row, column)`
 _Column = tuple[str, Callable[[int, int], Any]]
 
@@ -189,18 +184,24 @@ def _read_column(values: Any) -> _Column:
     if class_name == "Categorical":
         category = _read_categories(read_field(own_dtype, "_categories"))
         return "category", lambda row, column: category(store[row])
-    dtype = _ARRAY_NAMES.get(class_name) or _numpy_dtype(store.dtype)
+    dtype, zone = _ARRAY_NAMES.get(class_name) or _numpy_dtype(store.dtype), None
     if class_name in ("IntegerArray", "FloatingArray"):
         dtype = dtype.title().replace("Ui", "UI")  # as pandas writes them: UInt8, Float32
     elif class_name == "DatetimeArray" and type(own_dtype) is not type(store.dtype):
         dtype = f"{dtype[:-1]}, tz]"  # the zone is not named: it may be the user's object
+        own_zone = read_field(own_dtype, "_tz")
+        zone = own_zone if is_exactly(own_zone, SAFE_ZONES) else datetime.UTC
     mask = _find_store(read_field(values, "_mask"))
 
     def cell(row: int, column: int) -> Any:
         if mask is not None and public_name(mask[row]) == "numpy.bool_" and mask[row]:
             return None
         # in a block of several columns, each is a row of the array
-        return store[column, row] if store.ndim > 1 else store[row]
+        value = store[column, row] if store.ndim > 1 else store[row]
+        if zone is None:
+            return value
+        # stored in UTC, which may be another day
+        return module_space("pandas")["Timestamp"](value, tz="UTC").tz_convert(zone)
 
     return dtype, cell
 

@@ -1,13 +1,10 @@
 """The tools that the user has allowed for this notebook: until its kernel restarts.
 
 Why separate from a run's approvals: only such a permission outlives a run, so users must be able to
-list and revoke it.
+list and revoke it. It is kept only in this process: in no file, record or event.
 
-Rules
-- A permission is kept only in this process: in no file, record or event. A restart forgets it.
-- A run whose conversation has turns from records that the user did not sign uses no permission: its
-  Approver gets None (`agent.assembly`).
-- A permission holds for the tool as it is (`mark`): if the tool changes, the user is asked again.
+Rule: a run whose conversation has turns from records that the user did not sign uses no permission:
+its Approver gets None (`agent.assembly`).
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """The types of pandas, polars, NumPy, PyArrow and Matplotlib that are known by name.
 
 Why: a table or array can be described by its private fields if its class is exactly a library's,
-since then none of the user's code runs.
-
-Rule: a type is known only if `_KNOWN_TYPES` lists it and an imported library offers this very
-class. All others, subclasses too, are foreign. Nothing is imported here.
+since then none of the user's code runs. All other types, subclasses too, are foreign. Nothing is
+imported here.
 """
 
 from __future__ import annotations
@@ -19,8 +17,8 @@ from .safe_types import ABSENT, find_entry, module_space, read_class, read_slot
 _KNOWN_TYPES = {
     "numpy": "ndarray bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32"
     " float64 str_ datetime64 timedelta64",
-    "pandas": "DataFrame Series Timestamp Timedelta CategoricalDtype Index RangeIndex MultiIndex"
-    " DatetimeIndex TimedeltaIndex CategoricalIndex PeriodIndex IntervalIndex",
+    "pandas": "DataFrame Series Timestamp Timedelta CategoricalDtype DatetimeTZDtype Index RangeIndex"
+    " MultiIndex DatetimeIndex TimedeltaIndex CategoricalIndex PeriodIndex IntervalIndex",
     "pandas.arrays": "IntegerArray FloatingArray BooleanArray DatetimeArray TimedeltaArray"
     " PeriodArray Categorical IntervalArray SparseArray StringArray NumpyExtensionArray"
     " ArrowStringArray ArrowExtensionArray",

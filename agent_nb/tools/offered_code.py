@@ -1,9 +1,4 @@
-"""Check the code that an agent offers as a cell: at the call, and again before it is inserted.
-
-Why apart from `add_cell`: the notebook checks the code of records too, and needs no tool for that.
-
-Rule: the card shows every character of the code, so code with hidden characters is refused.
-"""
+"""Check the code that an agent offers as a cell: at the call, and again before it is inserted."""
 
 from __future__ import annotations
 

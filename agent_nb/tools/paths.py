@@ -1,11 +1,8 @@
-"""File names confined to one folder.
+"""File names confined to one folder: relative, without links out of it, hidden files or secrets.
 
 Why: the file tools act on names that a model wrote, perhaps under the influence of a text it read.
 
 Rules
-- Relative names only; no `..`, no link out of the folder, no hidden files, no secrets.
-- Names are checked as written, in their compatibility form (full-width dots and slashes), in any
-  case, and again after links are resolved.
 - Opening walks from the folder part by part and follows no link, so that nothing can be swapped in
   after the check. Where the system cannot do this (`_WALKS`), the checked path is opened.
 - Messages name the file as requested, never the location of the folder.

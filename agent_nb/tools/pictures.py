@@ -1,11 +1,7 @@
 """Find the pictures in a value that a tool returned, and draw figures.
 
-Why: a model that can see reads a plot better than the words `<Figure size 700x300>`.
-
-Rules
-- Figures and PIL images are drawn by methods of their types (`display`), without an import.
-- A picture is a PNG, JPEG, GIF or WebP, recognised by its first bytes; text inside it is removed.
-- A Matplotlib figure is kept with its data (`figure_artists`), which a replay compares.
+Why: a model that can see reads a plot better than the words `<Figure size 700x300>`. A Matplotlib
+figure is stored with its data (`figure_artists`), which a replay compares.
 """
 
 from __future__ import annotations
@@ -16,7 +12,7 @@ from typing import Any
 
 from ..models import FittedPicture
 from ..record import FigureData
-from ..wire import Shown
+from ..wire import Attachment
 from . import display
 from .figure_artists import read_figure_data
 
@@ -31,7 +27,7 @@ _METHODS = ("_repr_png_", "_repr_jpeg_")
 def draw_picture(source: Any) -> Picture | None:
     """Return bytes, a figure or an image as an attachment; None if it is neither."""
     if isinstance(source, bytes | bytearray | memoryview):
-        return Shown.clean_picture({"data": bytes(source)})
+        return Attachment.clean_picture({"data": bytes(source)})
     kind = type(source)
     if hasattr(kind, "savefig"):
         return with_figure_data(_attach(display.draw_figure(source)), source)
@@ -52,16 +48,6 @@ def fit_size(picture: Picture) -> Picture | None:
     return {**picture, **content} if small.data else None
 
 
-def picture_of(source: Any) -> Picture | None:
-    """Return `source` (bytes, an attachment, a figure or an image) as an attachment.
-
-    None if it is none of these. Never raises.
-    """
-    if isinstance(source, Mapping):
-        return Shown.clean_picture(source)
-    return draw_picture(source) or picture_of_bundle(display.read_rich_bundle(source) or {})
-
-
 def with_figure_data(picture: Picture | None, source: Any) -> Picture | None:
     """Return the picture of a figure, once it is drawn, with the figure's data."""
     drawing = None if picture is None else read_figure_data(source)
@@ -72,7 +58,7 @@ def _attach(image: Any) -> Picture | None:
     """Return the base64 or bytes from a `_repr_png_` or a MIME bundle as an attachment."""
     if isinstance(image, tuple):  # (data, metadata), as IPython allows
         image = image[0] if image else None
-    return Shown.clean_picture({"data": image})
+    return Attachment.clean_picture({"data": image})
 
 
 def _is_axes(kind: type) -> bool:
@@ -91,12 +77,14 @@ def _close_figure(source: Any) -> None:
         display.call_method(pyplot, "close", figure)
 
 
-def picture_of_result(source: Any) -> Picture | None:
-    """Return the picture of a value that a tool returned, None if it has none.
+def _attach_result(source: Any) -> Picture | None:
+    """Return a value (bytes, an attachment, a figure, an image) as an attachment, None for others.
 
-    A figure is closed, so that Matplotlib does not show it again below the cell.
+    Never raises. A figure is closed, so that Matplotlib does not show it again below the cell.
     """
-    image = picture_of(source)
+    if isinstance(source, Mapping):
+        return Attachment.clean_picture(source)
+    image = draw_picture(source) or picture_of_bundle(display.read_rich_bundle(source) or {})
     if image is not None:
         _close_figure(source)
     return image
@@ -121,7 +109,7 @@ def collect_pictures(sources: Iterable[Any]) -> tuple[tuple[Picture, ...], int]:
     """Return the sources that are pictures as attachments, and the number of those left out: other
     values, pictures that stay too large, and those beyond `MOST`.
     """
-    candidates = [picture_of_result(source) for source in sources]
+    candidates = [_attach_result(source) for source in sources]
     attachments = tuple(filter(None, map(fit_size, filter(None, candidates))))[:MOST]
     return attachments, len(candidates) - len(attachments)
 

@@ -1,12 +1,9 @@
 """The JSON schema of parameters with plain types, made without pydantic.
 
-Plain are str, int, float, bool and Any; lists and dicts of these; literals of strings; a plain type
-or None; and a str or int with bounds of `annotated_types`.
-
 Why: the import of pydantic takes longer than the rest of a tool's declaration, and a replay
-validates no arguments.
-
-Rule: the schema equals the one that pydantic makes, less its titles, in the order of keys too.
+validates no arguments. Plain are str, int, float, bool and Any; lists and dicts of these; literals
+of strings; a plain type or None; and a str or int with bounds of `annotated_types`. The schema
+equals pydantic's, less its titles, in the order of keys too.
 """
 
 from __future__ import annotations

@@ -1,17 +1,14 @@
 """Write plain values as short texts, and describe other builtin objects.
 
-Plain values are None, numbers, texts, dates and times, and the scalars of NumPy and pandas.
-
-Why: these texts go to a model and into records. The described object must not run its own code, nor
-bring secrets or much length into the text.
+Plain values are None, numbers, texts, dates and times, and the scalars of NumPy and pandas. These
+texts go to a model and into records, so the object must not run its own code, nor bring secrets or
+much length into the text.
 
 Rules
-- Only exact types are written, since a subclass may have its own `__str__`; a time is written only
-  if its zone is of the standard library.
-- Annotations and defaults of a function are not looked at: their text would be a user's `__repr__`.
+- Only exact types are written, since a subclass may have its own `__str__`. Annotations and
+  defaults of a function are not looked at: their text would be a user's `__repr__`.
 - A text passes the caller's secret filter before it is cut, with as many characters after the cut
   as a key may have: the filter would miss a key that the cut splits.
-- A set is read as a whole or not at all: the order of its items differs between processes.
 """
 
 from __future__ import annotations
@@ -20,7 +17,6 @@ import datetime
 import inspect
 import re
 import types
-import zoneinfo
 from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
@@ -29,6 +25,7 @@ from ..wire import Redactor
 from .known_types import public_name
 from .safe_types import (
     LONGEST_NAME,
+    SAFE_ZONES,
     find_by_type,
     find_entry,
     is_exactly,
@@ -51,7 +48,6 @@ _FLOATS = frozenset({"numpy.float16", "numpy.float32", "numpy.float64"})
 _MOST_BITS = 256  # of an integer that is written; a longer one costs time and tokens
 _ZERO_FRACTION = re.compile(r"\.0+\Z")  # a fraction of a second that is zero
 _TIME_MARK = re.compile(r"(?<=\d)T")  # between date and time; not the letter in `NaT`
-_SAFE_ZONES = (type(None), datetime.timezone, zoneinfo.ZoneInfo)
 
 
 def clean_text(text: str, clean: Clean, width: int = LONGEST_TEXT) -> str:
@@ -115,7 +111,7 @@ def _write_integer(value: int) -> str:
 
 def _write_time(value: Any) -> str:
     """Return a time as text, "" if its zone may run code of the user's."""
-    return str(value) if is_exactly(value.tzinfo, _SAFE_ZONES) else ""
+    return str(value) if is_exactly(value.tzinfo, SAFE_ZONES) else ""
 
 
 # exact type, or public name -> the function that writes such plain values

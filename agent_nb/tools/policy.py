@@ -10,20 +10,14 @@
         args: {command: ["git status", "git diff*"]}
       - ask: "*"
 
-Why: a user should neither have to answer for every call nor have to allow everything.
-
 Rules
-- Tools without effects run unless a rule says otherwise; `default` applies to the others.
-- In doubt a restricting rule matches and an allowing rule does not.
-- Restricting rules also match other spellings (another case; `-` for `_` in a tool's name, unless
-  it is a glob; `./x`) and what a command starts (`sudo -u bob rm x` is `rm x` too).
+- In doubt a restricting rule matches and an allowing rule does not. Restricting rules also match
+  other spellings (another case; `-` for `_` in a tool's name, unless it is a glob; `./x`) and what
+  a command starts (`sudo -u bob rm x` is `rm x` too).
 - An allowing glob must match a value and, if the value has `..`, its normalised path too. The glob
   spans shell operators only if it spells them out.
 - Each part of a shell command (`command_line`) is decided by the first rule that matches it or the
   whole; the strictest decision counts.
-- What an offered file allows (`Policy.offer`) has no effect until the user allows the file.
-- An omitted argument has the default in the tool's schema. A value that is no text is compared as
-  JSON.
 """
 
 from __future__ import annotations
@@ -68,7 +62,7 @@ class Rule(msgspec.Struct, frozen=True):
             return False
         match = _matches_exactly if self.verdict == "allow" else _matches_spelling
         return all(
-            key in args and match(globs, [_as_text(args[key])])
+            key in args and match(globs, [v if isinstance(v := args[key], str) else dumps(v)])
             for key, globs in self.args.items()
             if key != command
         )
@@ -92,7 +86,7 @@ class Rule(msgspec.Struct, frozen=True):
             return _matches_spelling(globs, line.whole_spellings)
         return _matches_command(globs, line.text)
 
-    def find_fitting(self, command: str, line: CommandLine, parts: Iterable[str]) -> list[str]:
+    def select_parts(self, command: str, line: CommandLine, parts: Iterable[str]) -> list[str]:
         """Return those `parts` of a command line that the globs for `command` match."""
         globs = self.args.get(command)
         if globs is None:
@@ -150,17 +144,13 @@ class Policy(msgspec.Struct, frozen=True):
             # an allowing rule, or one without a glob for the command, decides all parts; a
             # restricting glob only the parts that it matches: later rules may be stricter
             decides_all = is_match and (rule.verdict == "allow" or command not in rule.args)
-            decided = set(undecided if decides_all else rule.find_fitting(command, line, undecided))
+            decided = set(undecided if decides_all else rule.select_parts(command, line, undecided))
             if is_match or decided:
                 decisions.append((rule.verdict, "; ".join(filter(None, [rule.reason, rule.where]))))
             undecided = [part for part in undecided if part not in decided]
         if undecided:
             decisions.append(("allow", "") if tool.harmless else (self.default, self.name))
         return min(decisions, key=lambda decision: STRICT.index(decision[0]))
-
-
-def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else dumps(value)
 
 
 def is_glob(name: str) -> bool:
@@ -177,9 +167,9 @@ def _matches_spelling(globs: tuple[str, ...], values: Iterable[str]) -> bool:
     """Return whether a glob of a restricting rule matches any spelling of one of the values."""
     forms = set(values)
     forms |= set(map(_normalize_path, forms))
-    forms |= set(map(_fold, forms))
+    forms |= set(map(_fold_text, forms))
     patterns = {*globs, *map(squeeze_spaces, globs)}
-    patterns |= set(map(_fold, patterns))
+    patterns |= set(map(_fold_text, patterns))
     return any(fnmatchcase(form, pattern) for form in forms for pattern in patterns)
 
 
@@ -212,5 +202,5 @@ def _normalize_path(value: str) -> str:
     return posixpath.normpath(value.replace("\\", "/")) if value and "\n" not in value else value
 
 
-def _fold(value: str) -> str:
+def _fold_text(value: str) -> str:
     return unicodedata.normalize("NFKC", value).casefold()

@@ -1,12 +1,8 @@
 """Check that the rules of a policy name existing tools and arguments.
 
-Why: a rule that denies a misspelled name silently denies nothing.
-
-Rules
-- An unknown tool name in an `ask` or `deny` rule is an error with a suggestion; in an `allow` rule,
-  which then allows nothing, it is only a remark. A glob may match nothing.
-- The same holds for names of arguments, if the tool's schema is known.
-- Nothing is checked while the run has references to MCP servers whose tools are not listed yet.
+Why: a rule that denies a misspelled name silently denies nothing. So an unknown name in an `ask` or
+`deny` rule is an error with a suggestion; in an `allow` rule, which then allows nothing, only a
+remark. Nothing is checked while the run has references to MCP servers without a list of tools.
 """
 
 from __future__ import annotations

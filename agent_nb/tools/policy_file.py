@@ -2,18 +2,15 @@
 
 Why: a project can share its rules, but what comes with a folder must not grant itself anything.
 
-Rules
-- Reading is strict: a fault is a UsageError that names the file and, within its text, the line.
-- A file in the notebook's folder, or one with a relative path, may come from a stranger: its
-  allowing rules hold only after the user has allowed the file (`host.trust`).
-- Until then the policy has an Offer, which describes these rules to the user.
+Rule: a file in the notebook's folder, or one with a relative path, may come from a stranger: its
+allowing rules hold only after the user has allowed the file (`host.trust`). Until then the policy
+has an Offer, which describes these rules to the user.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -116,11 +113,16 @@ def parse(text: str, name: str = "policy.yaml") -> Policy:
 
 def _read_policy(root: Any, name: str) -> Policy:
     """Return the policy in the YAML node `root`."""
-    fault = partial(_make_fault, name)
+
+    def fault(node: Any, problem: str) -> UsageError:
+        return UsageError(f"{name}, line {node.start_mark.line + 1}: {problem}.")
+
     top = _read_mapping(root, ("default", "rules"), fault)
     default: Verdict = "ask"
-    if "default" in top:
-        default = _read_verdict(top["default"], fault)
+    if (node := top.get("default")) is not None:
+        if node.value not in VERDICTS:
+            raise fault(node, f"{node.value!r} is not a decision; write allow, ask or deny")
+        default = node.value
     rules = top.get("rules")
     if rules is not None and rules.id != "sequence" and rules.value:  # `rules:` alone is empty
         raise fault(rules, "`rules` must be a list of rules, each beginning with `- `")
@@ -171,16 +173,3 @@ def _read_texts(node: Any, fault: _MakeFault) -> tuple[str, ...]:
     if not nodes or any(n.id != "scalar" or not n.value for n in nodes):
         raise fault(node, "expected a text or a list of texts")
     return tuple(n.value for n in nodes)
-
-
-def _read_verdict(node: Any, fault: _MakeFault) -> Verdict:
-    """Return the verdict that a node names. Raises UsageError."""
-    if node.value not in VERDICTS:
-        raise fault(node, f"{node.value!r} is not a decision; write allow, ask or deny")
-    verdict: Verdict = node.value
-    return verdict
-
-
-def _make_fault(name: str, node: Any, problem: str) -> UsageError:
-    """Return the error of a node in the file `name`, with its line."""
-    return UsageError(f"{name}, line {node.start_mark.line + 1}: {problem}.")

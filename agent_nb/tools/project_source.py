@@ -1,16 +1,13 @@
 """Compute the digest of a tool's code with everything it uses from the notebook's project.
 
-Why: a record is stale if the code that its tools use has changed. Why apart from `source`: earlier
-records hold digests by the rules of `source`, and must not go stale because the rules here cover
-more.
+Why: a record is stale if the code that its tools use has changed. Why apart from `source`, whose
+rules hold here too: the digests of earlier records must not change.
 
-Rules, beside those of `source`
+Rules
 - The project begins at the nearest folder from the notebook's upwards that has a `pyproject.toml`
   or `.git`; without one it is the notebook's folder.
 - A name that a module imports is followed to where it is assigned, through any number of modules;
   so are the names in that assignment, in defaults of arguments and in the body of a class.
-- The digest of a method covers the class of its object.
-- The digest of a function covers the modules of the project that it imports when it runs.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ import sys
 import sysconfig
 import types
 from collections.abc import Iterator, Sequence, Set
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +30,7 @@ from .source_text import normalize_source, parse_source, read_module_source
 
 # what the top folder of a project has
 _MARKS = ("pyproject.toml", ".git")
+_LIBRARY = Path(sysconfig.get_path("stdlib")).resolve()
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
@@ -44,11 +42,6 @@ def find_project(folder: str | Path) -> Path:
     return next(marked, own)
 
 
-@cache
-def _find_library() -> Path:
-    return Path(sysconfig.get_path("stdlib")).resolve()
-
-
 class ProjectSearch(Search):
     """Walks from a function or piece of code to everything in the project that it names."""
 
@@ -57,7 +50,7 @@ class ProjectSearch(Search):
 
     def __init__(self, folder: str | Path) -> None:
         super().__init__(
-            Path(folder).resolve(), CoveredCode(find_project(folder), library=_find_library())
+            Path(folder).resolve(), CoveredCode(find_project(folder), library=_LIBRARY)
         )
         self._bound: set[tuple[str, str]] = set()  # (module, name) whose assignment was looked up
 

@@ -1,15 +1,11 @@
-"""Built-in tool `python`: run code in the user's namespace.
+"""Built-in tool `python`: run code in the user's namespace, and compute with the user's variables.
 
 In a notebook the code runs as a cell: in the user's namespace, on the main thread, with the
 kernel's interrupt. Elsewhere it runs in a namespace of the run, in a worker thread. Top-level await
 works in both.
 
-Why: a model then computes with the user's variables, as the user does.
-
-Rules
-- The value of a last expression is part of the result, as at a prompt.
-- Output is reported as progress, and is the first part of the result, bounded; the value or the
-  message of an error follows.
+The result is the output, bounded, then the value of a last expression or the message of an error;
+output is reported as progress, too.
 """
 
 from __future__ import annotations
@@ -17,6 +13,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import inspect
+import io
 import itertools
 import linecache
 import math
@@ -68,11 +65,11 @@ def _execute(code: str, namespace: dict[str, Any], context: ToolContext) -> Outc
     """Run `code` in `namespace`; return its outcome, with the output before the value."""
     output = Collector()
 
-    def take(text: str) -> None:
+    def add_output(text: str) -> None:
         output.add(text)
         context.progress(text)  # after a stop it raises Cancelled, which ends the code
 
-    with OutputCapture(take):
+    with OutputCapture(add_output):
         try:
             outcome = convert_result(_evaluate(code, namespace))
         except BaseException as error:
@@ -86,22 +83,23 @@ def _evaluate(code: str, namespace: dict[str, Any]) -> Any:
     number = next(_counter)
     name = _FILE_NAME.format(number)
     linecache.cache.pop(_FILE_NAME.format(number - _MOST_TEXTS), None)
-    # so that tracebacks show the lines
-    linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
+    # so that tracebacks show the lines; for Python, a form feed or U+2028 does not end one
+    linecache.cache[name] = (len(code), None, list(io.StringIO(code, newline=None)), name)
     try:
         tree = ast.parse(code, name)
     except ValueError as fault:  # a null character, before Python 3.11.4
         raise SyntaxError(str(fault)) from None
-    expression = None
+    parts: list[tuple[Any, str]] = [(tree, "exec")]
     if tree.body and isinstance(last := tree.body[-1], ast.Expr):
-        expression = ast.Expression(last.value)
+        parts.append((ast.Expression(last.value), "eval"))
         tree.body.pop()
+    # before any of it runs: some errors of syntax are found only here
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    compiled = [compile(part, name, mode, flags, dont_inherit=True) for part, mode in parts]
+    value = None
     with asyncio.Runner() as runner:
-        _run(tree, "exec", name, namespace, runner)
-        return _run(expression, "eval", name, namespace, runner) if expression else None
-
-
-def _run(tree: Any, mode: str, name: str, namespace: dict[str, Any], runner: asyncio.Runner) -> Any:
-    compiled = compile(tree, name, mode, flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-    value = eval(compiled, namespace)  # noqa: S307  (this is the tool)
-    return runner.run(value) if compiled.co_flags & inspect.CO_COROUTINE else value
+        for program in compiled:
+            value = eval(program, namespace)  # noqa: S307  (this is the tool)
+            if program.co_flags & inspect.CO_COROUTINE:
+                value = runner.run(value)
+    return value

@@ -5,12 +5,9 @@ change, and may change the data itself. A replay that took its result from the r
 these changes.
 
 Rules
-- A variable is a global name in the code of a function defined in `__main__`, of its inner
-  functions, and of the functions and classes of `__main__` that it uses. It may be undefined.
-- Values in the function's closure, mutable defaults and bound arguments count too.
-- A method or `__call__` uses its object, except an object that only the module of its class holds,
-  such as a library's default instance.
-- Modules, classes, functions, agents, objects of `typing` and builtins are not variables.
+- A variable is a global name, perhaps undefined, in the code of a function defined in `__main__`,
+  of its inner functions, and of the functions and classes of `__main__` that it uses. Data in
+  closures, mutable defaults and bound arguments count too.
 - Nothing is run, and no attribute of a foreign object is read. Names made at run time (`eval`,
   `globals()`) and values reached through modules are not found: a tool that uses them must declare
   `@tool(effect="kernel")`.
@@ -24,7 +21,7 @@ import functools
 import inspect
 import sys
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from .safe_types import ABSENT, defines_name, is_a, module_name, read_class
@@ -57,8 +54,8 @@ def find_used_variables(function: Any, *, earlier: bool = False) -> frozenset[st
     """Return the names of the notebook variables that `function` uses, as far as its code shows.
 
     An unnamed value is named after its place: `self`, `a default`, or its closure variable.
-    `earlier`: use the rules of earlier records: an object counts only if `__main__` defines its
-    class.
+    `earlier`: as earlier records were made: an object counts only if `__main__` defines its class,
+    and inherited methods do not count.
     """
     return frozenset(_Search(earlier=earlier).find_in(function))
 
@@ -76,27 +73,37 @@ class _Search:
             return
         self._seen[id(value)] = value
         # no isinstance: it would read `__class__`, which an object of the user may compute
-        if is_a(value, functools.partial):
-            yield from self.find_in(value.func)
-            bound = (*value.args, *value.keywords.values())
-            yield from self._find_in_bound("a bound argument", bound)
-        elif is_a(value, types.MethodType):
-            yield from self._find_in_method(value)
-        elif is_a(value, staticmethod | classmethod):
-            yield from self.find_in(value.__func__)
-        elif is_a(value, property):
-            yield from self._find_in_all((value.fget, value.fset))
-        elif is_a(value, types.FunctionType):
-            yield from self._find_in_function(value)
-        elif is_a(value, type):
-            yield from self._find_in_class(value)
-        elif is_a(value, types.BuiltinFunctionType):
-            if self._is_in_notebook(value.__self__):
-                yield "self"
-        elif _in_main(type(value)) or (_is_callable_object(value) and self._is_in_notebook(value)):
-            yield "self"
+        yield from next(find for kinds, find in self._kinds if is_a(value, kinds))(value)
         if (wrapped := inspect.getattr_static(value, "__wrapped__", None)) is not None:
             yield from self.find_in(wrapped)
+
+    @property
+    def _kinds(self) -> tuple[tuple[Any, Callable[[Any], Iterator[str]]], ...]:
+        """The kinds of values and the methods that search them; the first that fits is used."""
+        return (
+            (functools.partial, self._find_in_partial),
+            (types.MethodType, self._find_in_method),
+            (staticmethod | classmethod, lambda value: self.find_in(value.__func__)),
+            (property, lambda value: self._find_in_all((value.fget, value.fset))),
+            (types.FunctionType, self._find_in_function),
+            (type, self._find_in_class),
+            (types.BuiltinFunctionType, self._find_in_builtin),
+            (object, self._find_in_object),
+        )
+
+    def _find_in_partial(self, value: Any) -> Iterator[str]:
+        yield from self.find_in(value.func)
+        yield from self._find_in_bound("a bound argument", (*value.args, *value.keywords.values()))
+
+    def _find_in_builtin(self, function: Any) -> Iterator[str]:
+        if self._is_in_notebook(function.__self__):
+            yield "self"
+
+    def _find_in_object(self, value: Any) -> Iterator[str]:
+        """Yield `self` for an object of a notebook class or a nameless notebook callable."""
+        is_nameless = defines_name(value, "__call__") and not _is_named_callable(value)
+        if _in_main(type(value)) or (is_nameless and self._is_in_notebook(value)):
+            yield "self"
 
     def _find_in_all(self, functions: Iterable[Any]) -> Iterator[str]:
         for function in functions:
@@ -137,6 +144,8 @@ class _Search:
         """Yield what the methods of a notebook class use, and its public mutable attributes."""
         if not _in_main(class_):
             return
+        if not self._earlier:
+            yield from self._find_in_all(read_class(class_, "__bases__"))
         for name, member in read_class(class_, "__dict__").items():
             if is_a(member, _FUNCTIONS):
                 yield from self.find_in(member)
@@ -205,11 +214,6 @@ def _is_held(module_name: str, value: Any) -> bool:
 def _in_main(class_: type) -> bool:
     """Return whether `__main__` defines a class; runs no code of its metaclass."""
     return bool(read_class(class_, "__dict__").get("__module__") == MAIN)
-
-
-def _is_callable_object(value: Any) -> bool:
-    """Return whether a value is an object with `__call__` and without a name of its own."""
-    return defines_name(value, "__call__") and not _is_named_callable(value)
 
 
 def _is_named_callable(value: Any) -> bool:

@@ -3,11 +3,8 @@
 Why: tools return anything, the log keeps JSON, and a model reads a few thousand words. A replay
 compares results, so one value must give the same text on every run.
 
-Rules
-- No exception of a value, its repr or its rendering escapes.
-- The model's text is bounded and marks omissions; captions of pictures and notes on charts come on
-  top. A number or object that fits stays JSON.
-- A display comes from foreign code and must be sanitised before it is shown.
+Rule: no exception of a value, its repr or its rendering escapes. A display comes from foreign code
+and must be sanitised before it is shown.
 """
 
 from __future__ import annotations
@@ -17,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from ..wire import Shown, dumps, replace_surrogates
+from ..wire import Attachment, dumps, replace_surrogates
 from . import display, pictures
 from .base import Outcome, Pictured
 from .chart_notes import remove_chart_notes, write_chart_note
@@ -65,7 +62,7 @@ def convert_formatted(value: Any, bundle: Mapping[str, Any], figures: Figures) -
     """
     if isinstance(value, Outcome | Pictured):
         return convert_result(value, figures=figures)
-    if Shown.find_chart(bundle)[0] or Shown.WIDGET in bundle:
+    if Attachment.find_chart(bundle)[0] or Attachment.WIDGET in bundle:
         content, shown = _convert_chart(value, LIMIT, bundle, figures)
     elif (picture := figures.find_picture(bundle)) is not None:
         content, shown = figures.add(picture), None

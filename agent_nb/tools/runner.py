@@ -1,13 +1,12 @@
 """Run a batch of tool calls: validate, approve and run them concurrently, one outcome per call.
 
 Why: a model asks for several calls in one turn; a call that fails or hangs must not cost the
-others.
+others. So every call, even of an unknown tool, ends in exactly one Outcome, after all its updates.
 
 Rules
-- Every call, even of an unknown tool, ends in exactly one Outcome; all its updates come before.
 - Calls that use the kernel's namespace run one after another, in call order.
-- When `run` is cancelled or a call times out, the tool is asked to stop, gets its `grace`, and is
-  then abandoned; its later output is dropped.
+- A call that times out or is cancelled is asked to stop, gets its `grace`, and is then abandoned;
+  its later output is dropped.
 - The runner writes no log: it reports to a `Report`, always on the event loop's thread.
 """
 
@@ -32,7 +31,7 @@ from .base import Host, Outcome, Report, Tool, ToolContext, current_call, enter_
 from .execution import call_tool
 from .running_call import Job, RunningCall
 from .toolset import Toolset
-from .values import LIMIT, convert_to_json, message_of
+from .values import LIMIT, convert_to_json, fits_limits, message_of
 
 TIMEOUT = 120.0  # seconds for a call
 _STOPPED = Outcome("cancelled", Outcome.STOPPED)
@@ -145,7 +144,10 @@ class ToolRunner:
         if call.job.fault:
             return Outcome("error", call.job.fault)
         if call.tool is None:
-            return Outcome("error", self._explain_unknown(call.job.name))
+            name, names = call.job.name, self.toolset.names
+            hint = did_you_mean(name, names)
+            unknown = unknown_name("tool named", name, names, hint=hint, label="Tools")
+            return Outcome("error", unknown)
         if call.previous_ended is not None:
             await call.previous_ended.wait()
         try:
@@ -202,11 +204,6 @@ class ToolRunner:
         await asyncio.wait({work}, timeout=tool.grace)
         return work.result() if work.done() and not work.cancelled() else None
 
-    def _explain_unknown(self, name: str) -> str:
-        names = self.toolset.names
-        hint = did_you_mean(name, names)
-        return unknown_name("tool named", name, names, hint=hint, label="Tools")
-
 
 def _stop_outcome(
     returned: Outcome | None, status: Literal["cancelled", "timeout"], why: str
@@ -221,7 +218,14 @@ def _stop_outcome(
 
 
 def _validate(tool: Tool, args: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments as the tool takes them. Raises ToolError, whatever `validate` raises."""
+    """Return the arguments as the tool takes them. Raises ToolError, whatever `validate` raises.
+
+    Arguments that a question or a rule would get only in part are refused.
+    """
+    if not fits_limits(args):
+        raise ToolError(
+            f"The arguments of {tool.name!r} have more than {LIMIT:,} items or are nested too deeply."
+        )
     try:
         return tool.validate(args)
     except ToolError:

@@ -1,10 +1,7 @@
 """One tool call in progress: its job, its context and what it reports.
 
 Why: a tool reports from any thread, and views and logs expect ordered reports from one thread.
-
-Rules
-- Reports arrive in order, on the event loop's thread, and never after the call has ended.
-- Reports run in the context of the batch, not in that of the tool, whose prints may be captured.
+Reports run in the context of the batch, not in that of the tool, whose prints may be captured.
 """
 
 from __future__ import annotations

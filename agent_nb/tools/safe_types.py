@@ -7,16 +7,16 @@ raise.
 Rules
 - Types come from `type(x)`, never from `x.__class__`. Classes are read by the descriptors of `type`
   and compared by identity: `==`, `in` and a dictionary of types may call a metaclass.
-- A field is an entry of the instance's dictionary, or a slot: a descriptor written in C.
 - A user's dictionary is searched with `get` only if all keys are of type `str`: `get` may call the
   `__eq__` of another key.
-- Nothing is imported.
 """
 
 from __future__ import annotations
 
+import datetime
 import sys
 import types
+import zoneinfo
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import repeat
 from operator import is_
@@ -30,6 +30,7 @@ LONGEST_NAME = 80  # characters of a type's name
 # Py_TPFLAGS_HEAPTYPE: a class created at run time, not a static one of an extension
 _HEAP_FLAG = 1 << 9
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
+SAFE_ZONES = (type(None), datetime.timezone, zoneinfo.ZoneInfo)  # of times; none runs user code
 _SLOT_TYPES = (types.GetSetDescriptorType, types.MemberDescriptorType)
 
 

@@ -1,15 +1,13 @@
 """The JSON schema of a function's arguments, and a validator for what a model sends.
 
-Why: a tool is a plain Python function, declared only by its annotations and docstring.
+Why: a tool is a plain Python function, declared only by its annotations and docstring. Pydantic
+handles the types; it is imported late (`plain_schema`).
 
 Rules
-- Pydantic handles the types. It is imported for the first call, or for a tool with a parameter that
-  is not plain (`plain_schema`).
 - Near misses are repaired: "3" for an int, 3 for a str, a JSON text for a list or an object, null
   for a parameter with a default. Other values are refused with a message for the model.
 - A model cannot set a parameter that is not in the schema, not even through `**kwargs`: the
   ToolContext, bound parameters, and parameters with a default whose type JSON cannot express.
-- Validated values hold only the arguments that the model sent; the function applies its defaults.
 """
 
 from __future__ import annotations
@@ -264,7 +262,7 @@ def _parse_json(text: str) -> Any:
 
 def explain_fault(arguments: dict[str, Any], fault: Any) -> str:
     """Return one line about a fault that pydantic found: the argument, what it expects and got."""
-    path, value = _reach(arguments, fault["loc"])
+    path, value = _follow_path(arguments, fault["loc"])
     if fault["type"] == "missing":
         return f"{_write_path(fault['loc'])}: is missing"
     if fault["type"] == "extra_forbidden":
@@ -273,7 +271,7 @@ def explain_fault(arguments: dict[str, Any], fault: Any) -> str:
     return f"{path}: expected {expected}; got {_write_value(value)}"
 
 
-def _reach(value: Any, loc: Sequence[Any]) -> tuple[str, Any]:
+def _follow_path(value: Any, loc: Sequence[Any]) -> tuple[str, Any]:
     """Follow pydantic's `loc` into the arguments; return the path and the value there.
 
     Steps that the arguments do not have, as pydantic adds for members of unions, are passed over.

@@ -1,11 +1,8 @@
 """Built-in tool `shell`: run a command in the notebook's folder.
 
-Why: a model needs programs such as git or a test runner, but not the user's keys.
-
-Rules
-- A stop or a timeout (by `context.on_cancel`) and the end of the shell kill the process group.
-- The command has an empty stdin, and no environment variable that looks like a key or password.
-- A failing command is a result that ends with its exit status, not an error.
+Why: a model needs programs such as git or a test runner, but not the user's keys: the command gets
+no environment variable that looks like a key or password. A stop or a timeout (by
+`context.on_cancel`) and the end of the shell kill the process group.
 """
 
 from __future__ import annotations
@@ -13,7 +10,6 @@ from __future__ import annotations
 import codecs
 import os
 import queue
-import re
 import signal
 import subprocess
 import threading
@@ -24,6 +20,7 @@ import msgspec
 
 from ..errors import Cancelled
 from ..host import DIVERTED
+from ..wire import environment_secrets, redact_text
 from .base import Outcome, ToolContext
 from .decorator import as_tool, tool
 from .values import Collector
@@ -31,17 +28,12 @@ from .values import Collector
 _MOST_PROGRESS = 1_000_000  # characters of output that are shown while the command runs
 _CHUNK = 65_536  # bytes read at once
 _POLL = 0.05  # seconds between polls of a silent process
-_SILENT_POLLS = 4  # reading ends after so many without output, once the shell has ended
+_QUEUED = 16  # chunks that wait in the queue
+# once the shell has ended, reading ends after so many polls without output or so many chunks: the
+# queue, the chunk that waits to enter it, and a full pipe
+_SILENT_POLLS = 4
+_LAST_CHUNKS = _QUEUED + 2
 _HAS_WAITID = hasattr(os, "waitid")  # shows the end of a process before its id is freed
-# names of variables that look like a key or password; git needs `GIT_AUTHOR_NAME`
-_KEYLIKE = re.compile(
-    r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH(?!OR_)|COOKIE|_PWD|_DSN|^DSN$|CONNECTION_?STRING|SIGNATURE|SESSION_ID",
-    re.IGNORECASE,
-)
-_SECRET_VALUE = re.compile(
-    r"://[^/\s:@]*:[^/\s@]+@"  # a password in a URL
-    r"|\b(?:sk-|ghp_|gho_|github_pat_|xox[abpr]-|AKIA|AIza|hf_|glpat-)[A-Za-z0-9_-]{12,}"  # a provider's key
-)
 
 
 @tool(effect="outside", icon="terminal")
@@ -72,6 +64,7 @@ def shell(command: str, context: ToolContext) -> Outcome:
                 shown += len(text)
                 with suppress(Cancelled):  # the process is being killed; its output is kept
                     context.progress(text)
+        _has_ended(process, wait=True)  # a command may close its output long before
     finally:
         _kill(process)
         status = process.wait()
@@ -87,32 +80,32 @@ def drop_secrets(variables: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in variables.items()
-        if not (_KEYLIKE.search(name) or _SECRET_VALUE.search(value))
+        if not environment_secrets({name: value}, wide=True) and redact_text(value) == value
     }
 
 
 def _read_output(process: subprocess.Popen[bytes]) -> Iterator[str]:
-    """Yield the output until the pipe is closed, or is silent after the shell has ended."""
-    chunks: queue.Queue[bytes] = queue.Queue(maxsize=16)
+    """Yield the output until the pipe is closed, or the shell has ended and its output is read."""
+    chunks: queue.Queue[bytes] = queue.Queue(maxsize=_QUEUED)
     reader_gone = threading.Event()
     threading.Thread(
         target=_pump_output, args=(process, chunks, reader_gone), name="shell output", daemon=True
     ).start()
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    silent_polls, ended = 0, False
+    ended, silent_polls, last_chunks = False, 0, 0  # both count only once the shell has ended
     try:
-        while silent_polls < _SILENT_POLLS:
+        while silent_polls < _SILENT_POLLS and last_chunks < _LAST_CHUNKS:
             if not ended and _has_ended(process):
                 ended = True
                 _kill(process)  # background processes of the shell hold the pipe open
             try:
                 chunk = chunks.get(timeout=_POLL)
             except queue.Empty:
-                if ended:  # silence counts only once the shell has ended
-                    silent_polls += 1
+                silent_polls += ended
                 continue
             if not chunk:
                 break
+            last_chunks += ended
             yield decoder.decode(chunk)
         yield decoder.decode(b"", final=True)
     finally:
@@ -124,26 +117,22 @@ def _pump_output(
 ) -> None:
     """Read the output in a thread, since the pipe may stay open without output; b"" ends it."""
     assert process.stdout is not None
-    with process.stdout as pipe:
-        while chunk := os.read(pipe.fileno(), _CHUNK):
-            _put_chunk(chunk, chunks, reader_gone)
-    _put_chunk(b"", chunks, reader_gone)
+    with process.stdout as pipe:  # once it is closed, what still writes to it gets SIGPIPE
+        chunk = None
+        while chunk != b"" and not reader_gone.is_set():
+            chunk = os.read(pipe.fileno(), _CHUNK)
+            while not reader_gone.is_set():
+                with suppress(queue.Full):
+                    chunks.put(chunk, timeout=1)
+                    break
 
 
-def _put_chunk(chunk: bytes, chunks: queue.Queue[bytes], reader_gone: threading.Event) -> None:
-    """Queue a chunk, unless the reader is gone."""
-    while not reader_gone.is_set():
-        with suppress(queue.Full):
-            chunks.put(chunk, timeout=1)
-            break
-
-
-def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+def _has_ended(process: subprocess.Popen[bytes], *, wait: bool = False) -> bool:
     """Return whether the shell has ended; if `_HAS_WAITID`, its id stays reserved for `_kill`."""
-    if not _HAS_WAITID:
-        return process.poll() is not None  # this frees the id
+    if not _HAS_WAITID:  # this frees the id
+        return (process.wait() if wait else process.poll()) is not None
     with suppress(ChildProcessError):  # other code of this process has waited for it
-        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        flags = os.WEXITED | os.WNOWAIT | (0 if wait else os.WNOHANG)
         return os.waitid(os.P_PID, process.pid, flags) is not None
     return True
 

@@ -1,10 +1,6 @@
 """Read the parameters of a callable, their evaluated annotations, and its docstring.
 
-Why: functions, methods, partials, wrappers and callable objects keep these in different places, and
-annotations may be text.
-
-Rule: annotations written as text are evaluated in the scope of the innermost function, its closure
-included.
+Why: a tool may be a partial, a method, a wrapper or an object, and its annotations may be texts.
 """
 
 from __future__ import annotations
@@ -47,18 +43,12 @@ def read_signature(function: Any, name: str) -> tuple[list[inspect.Parameter], d
         raise UsageError(
             f"The signature of {name!r} cannot be read ({error}). Wrap it in a function of your own."
         ) from None
-    return parameters, _read_hints(function, parameters, name)
-
-
-def _read_hints(
-    function: Any, parameters: Iterable[inspect.Parameter], name: str
-) -> dict[str, Any]:
-    """Return the evaluated annotations. Raises UsageError for one that cannot be resolved."""
     source = _find_function(function)
     # local types are found in the closure
     closure = list_closure(source) if isinstance(source, types.FunctionType) else ()
     scope = {**getattr(source, "__globals__", {}), **dict(closure)}
-    return {p.name: _evaluate(p, scope, name) for p in parameters if p.annotation is not p.empty}
+    annotated = (p for p in parameters if p.annotation is not p.empty)
+    return parameters, {p.name: _evaluate(p, scope, name) for p in annotated}
 
 
 def _evaluate(p: inspect.Parameter, scope: dict[str, Any], name: str) -> Any:

@@ -4,15 +4,12 @@ Why: a replay takes the result of a tool from the record. A changed tool might r
 result, and `agent-nb test` reports that.
 
 Rules
-- The rules of this file never change: earlier records have digests made by them, in the field
-  `code` of a tool. Newer records have the field `source` instead (`project_source`).
+- What this file computes never changes: earlier records have these digests, in the field `code` of
+  a tool. Newer records have the field `source` instead (`project_source`).
 - The digest covers source text, never bytecode, which differs between versions of Python.
-- It covers what the function names, if `__main__` or a file below the notebook's folder defines it:
-  functions, classes, closures and their constants, top-level assignments; no notebook variables.
-- `unseen` lists the names of other code: packages, built-in tools, functions without source.
-- Nothing is run or imported: values are read with `is_a` and `getattr_static`, and classes with
-  `read_class`, because the ordinary ways may call code of an object or metaclass. Only a module
-  with lazy loading is loaded, since its code counts.
+- Nothing is run or imported: values are read with `is_a`, `getattr_static` and `read_class`,
+  because the ordinary ways may call code of an object or metaclass. Only a module with lazy loading
+  is loaded, since its code counts.
 """
 
 from __future__ import annotations
@@ -45,7 +42,10 @@ _LONGEST_CONSTANT = 200  # characters of a constant that the digest covers
 
 
 class CodeDigest(msgspec.Struct, frozen=True):
-    """The digest of a tool's code ("": none is visible), and the names of code outside it."""
+    """The digest of a tool's code ("": none is visible), and the names of code outside it.
+
+    Such code is that of packages, built-in tools and functions without source.
+    """
 
     digest: str = ""
     unseen: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ class Search:
             (types.FunctionType, self._add_function),
             (type, lambda value, name: self._add_class(value)),
             (types.ModuleType, self._add_module),
-            (types.BuiltinFunctionType, self._note_unseen),
+            (types.BuiltinFunctionType, self._add_unseen),
         )
 
     def _add_partial(self, value: Any, name: str) -> None:
@@ -127,7 +127,7 @@ class Search:
         elif wrapped is not None:
             self.add(wrapped, name)
         elif not is_covered:
-            self._note_unseen(function, name)
+            self._add_unseen(function, name)
 
     def _add_source(self, function: types.FunctionType) -> bool:
         """Add the source of a function and what it names; return whether it has a source."""
@@ -167,7 +167,7 @@ class Search:
     def _add_class(self, class_: type) -> None:
         own_name = read_class(class_, "__name__")
         if not self._covered.defines(class_):
-            self._note_unseen(class_, own_name)
+            self._add_unseen(class_, own_name)
             return
         for base in read_class(class_, "__bases__"):
             if base is not object:
@@ -224,8 +224,8 @@ class Search:
                 files = (base.with_suffix(".py"), base / "__init__.py")
                 yield from [f for f in files if f.is_file()][:1]
 
-    def _note_unseen(self, value: Any, name: str) -> None:
-        """Note the name of code that the digest does not cover: a function or class."""
+    def _add_unseen(self, value: Any, name: str) -> None:
+        """Add the name of code that the digest does not cover: a function or class."""
         qualname = read_class(value, "__qualname__") if is_a(value, type) else value.__qualname__
         module, qualified = find_module(value), qualname or name
         if module != "builtins" and qualified:

@@ -1,15 +1,11 @@
 """Read the source text of a function in the form that its digest covers.
 
 Why: comments and blank lines do not change what a function does; a new digest for them would make
-its records stale.
+its records stale. The option `compare` of a decorator (`@tool`) is left out too: it decides how
+results are compared, not which results the tool returns.
 
-Rules
-- The option `compare` of a decorator (`@tool`) is left out too: it decides how results are
-  compared, not which results the tool returns. What remains of such a decorator counts as
-  `ast.unparse` writes it: one with double quotes counts as changed when the option comes.
-- Blank lines and spaces at the end of a line count nowhere, not even inside strings: earlier
-  records have digests without them.
-- Nothing is run or imported. A text that cannot be parsed is an empty module.
+Rule: blank lines and spaces at the end of a line count nowhere, not even inside strings: earlier
+records have digests without them.
 """
 
 from __future__ import annotations
@@ -22,8 +18,10 @@ import linecache
 import textwrap
 import tokenize
 import types
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, Literal
 
 _LEFT_OUT = "compare"  # the option of `@tool` that digests leave out
 
@@ -80,6 +78,19 @@ def normalize_source(text: str) -> str:
     return "\n".join(line.rstrip() for line in lines if line.strip())
 
 
+def parse_quietly(code: str, mode: Literal["exec", "eval"] = "exec") -> Any:
+    r"""Return the syntax tree of code, without Python's warnings such as that about `'\d'`.
+
+    They belong to the cell that runs the code; here they would stand below another one. Raises as
+    `ast.parse`.
+    """
+    if "\\" not in code:  # other threads should not ignore warnings, too: only where needed
+        return ast.parse(code, mode=mode)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(code, mode=mode)
+
+
 @functools.lru_cache(maxsize=64)
 def parse_source(text: str) -> ast.Module:
     """Return the syntax tree of a text, an empty module if it cannot be parsed.
@@ -87,9 +98,10 @@ def parse_source(text: str) -> ast.Module:
     The cache shares the tree among all callers, so they must not change it.
     """
     try:
-        return ast.parse(text)
+        tree: ast.Module = parse_quietly(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ast.Module(body=[], type_ignores=[])
+        tree = ast.Module(body=[], type_ignores=[])
+    return tree
 
 
 def _remove_comments(text: str) -> list[str]:

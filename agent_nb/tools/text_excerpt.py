@@ -1,11 +1,4 @@
-"""Read some lines of a text file, in bounded memory and time.
-
-Why: a model reads a few thousand words, and a file may be huge or one endless line.
-
-Rules
-- The result has at most about `_LONGEST_EXCERPT` characters and says how to read on.
-- Only the first `_MOST_SCANNED` characters are read; reading stops when the call is cancelled.
-"""
+"""Read some lines of a text file, in bounded memory and time: a file or a line may be huge."""
 
 from __future__ import annotations
 

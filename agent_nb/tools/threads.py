@@ -4,11 +4,10 @@ Why: a tool may never return. The interpreter joins the pool threads of asyncio 
 exits, so such a tool would block the exit. It does not join daemon threads.
 
 Rules
-- The thread has a copy of the caller's context variables: its output is captured as the caller's.
 - What the function raises reaches the event loop inside a `Caught`, as a value: a KeyboardInterrupt
   raised in a task would end the loop.
-- `stop` raises SystemExit in the function, at most once. A function inside a call of C code sees it
-  only when that call returns; until then the thread is abandoned.
+- `stop` raises SystemExit in the function, at most once; inside a call of C code it comes only when
+  that call returns.
 """
 
 from __future__ import annotations

@@ -1,16 +1,13 @@
 """The tools of an agent: ordered, with unique names, found by name.
 
 Why: `-t list,read,my_function` mixes built-ins, installed plug-ins and notebook functions; the loop
-needs one list.
+needs one list. References stand for the tools of MCP servers until a run starts (`mcp.opening`).
 
 Rules
-- Two different tools with one name are an error.
 - A name is looked up, in this order, among the functions and Tools of the notebook's namespace, the
   built-in tools and files of tools, and the installed entry points.
-- A toolset is immutable; the combinators return a new one.
 - Tools that the user did not choose (`unchosen`) are not an input of a run: its record still
   matches after they change.
-- References stand for the tools of MCP servers until a run starts (`mcp.opening`).
 """
 
 from __future__ import annotations
@@ -42,10 +39,8 @@ class Toolset:
     - `chosen`: the names that the user chose, an input of a run (None: all tools and references)
     - `by_prompt`: the prompt itself chose them, not a configuration
 
-    The combinators (`filter`, `prefix`, `rename`, `+`) return toolsets whose tools all count as
-    chosen by the prompt.
-
-    Raises UsageError if two different tools have the same name.
+    It is immutable. The combinators (`filter`, `prefix`, `rename`, `+`) return toolsets whose tools
+    all count as chosen by the prompt. Raises UsageError if two different tools have the same name.
     """
 
     def __init__(
@@ -61,7 +56,8 @@ class Toolset:
         self._tools: dict[str, Tool] = {}
         for tool in tools:
             earlier = self._tools.setdefault(tool.name, tool)
-            if not _is_same(earlier, tool):
+            function, other = inspect.unwrap(tool.invoke), inspect.unwrap(earlier.invoke)
+            if tool.spec != earlier.spec or function != other:
                 raise UsageError(
                     f"Two tools are named {tool.name!r}. Rename one: @tool(name=…), or Toolset.rename."
                 )
@@ -292,11 +288,6 @@ def _load_tools(name: str) -> Iterable[Tool]:
         return Toolset.of_plugin(name)
     except AgentError:
         return ()
-
-
-def _is_same(tool: Tool, other: Tool) -> bool:
-    """Return whether two tools are made of the same function in the same way."""
-    return tool.spec == other.spec and inspect.unwrap(tool.invoke) == inspect.unwrap(other.invoke)
 
 
 def _rename(tool: Tool, name: str) -> Tool:

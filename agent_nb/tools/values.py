@@ -1,14 +1,12 @@
 """Convert any Python value to a JSON value or bounded text.
 
 Why: the values and errors of tools go into a log of JSON and to a model that reads a few thousand
-words. The text must be the same on every run.
+words. The text must be the same on every run: sets are sorted and object addresses dropped.
 
 Rules
 - Conversion never raises, and its memory is bounded: a repr may raise, a container may hold itself
   or a million items.
 - Text that is left out is marked in its place; items beyond the limit of a JSON value are not.
-- Sets are sorted and object addresses dropped, for the same text on every run. Which items of a set
-  beyond the limit are kept may differ.
 """
 
 from __future__ import annotations
@@ -124,6 +122,18 @@ def convert_to_json(value: Any, items: int = LIMIT) -> Any:
     return _JsonConverter(items).walk(value, ())
 
 
+def fits_limits(value: Any) -> bool:
+    """Return whether `convert_to_json` keeps every item of a JSON value."""
+    members, depth, left = [value], 0, LIMIT
+    while members:
+        containers = [member for member in members if isinstance(member, dict | list)]
+        if (containers and depth >= _DEEPEST) or left < 0:
+            return False
+        members = [m for c in containers for m in (c.values() if isinstance(c, dict) else c)]
+        depth, left = depth + 1, left - len(members)
+    return True
+
+
 class _JsonConverter:
     """Converts one value; `left`: how many more items of containers it may take."""
 
@@ -142,32 +152,30 @@ class _JsonConverter:
                 return "(a cycle)"
             if len(above) >= _DEEPEST:
                 return short_repr(value, 200)
-            return self._container(value, (*above, id(value)))
+            return self._convert_container(value, (*above, id(value)))
         except Exception:  # of methods, attributes and iterators of foreign objects
             return short_repr(value, 1_000)
 
-    def _container(self, value: Any, above: tuple[int, ...]) -> Any:
+    def _convert_container(self, value: Any, above: tuple[int, ...]) -> Any:
         """Return the JSON of a container or NumPy scalar; of any other object, its repr."""
         fields = _read_fields(value)
         if fields is not None:
-            return self._object(fields, above)
+            return {_write_key(k): self.walk(v, above) for k, v in self._limit(fields.items())}
         if isinstance(value, Set):
-            return sorted(self._array(value, above), key=repr)
+            return sorted(self._convert_array(value, above), key=repr)
         if isinstance(value, list | tuple | range) or type(value).__name__ == "deque":
-            return self._array(value, above)
+            return self._convert_array(value, above)
         if getattr(type(value), "item", None) and getattr(value, "shape", None) == ():
             return self.walk(value.item(), above)  # a NumPy scalar
         return short_repr(value)
 
-    def _array(self, value: Iterable[Any], above: tuple[int, ...]) -> list[Any]:
-        return [self.walk(item, above) for item in self._take(value)]
+    def _convert_array(self, value: Iterable[Any], above: tuple[int, ...]) -> list[Any]:
+        return [self.walk(item, above) for item in self._limit(value)]
 
-    def _object(self, value: Mapping[Any, Any], above: tuple[int, ...]) -> dict[str, Any]:
-        return {_write_key(k): self.walk(v, above) for k, v in self._take(value.items())}
-
-    def _take(self, items: Iterable[Any]) -> Iterable[Any]:
+    def _limit(self, items: Iterable[Any]) -> Iterable[Any]:
+        """Yield items as long as `left` allows."""
         for item in items:
-            if self.left <= 0:  # items inside the earlier ones may have used up the rest
+            if self.left <= 0:  # the items inside earlier ones count too
                 return
             self.left -= 1
             yield item

@@ -3,11 +3,8 @@
 Why: without it a model has to run code to learn this. That needs an approval, and the code may
 compute a lazy frame, run methods of the objects, or print so much that it fills the context window.
 
-Rules
-- In a notebook it reads the user's namespace on the kernel's main thread. Elsewhere it reads what
-  the run's own `python` calls have set, else `__main__`.
-- It only reads, so it needs no approval. A replay calls it again, to show that data have changed.
-- Texts pass the secret filter before they are cut.
+Outside a notebook it reads what the run's own `python` calls have set, else `__main__`. A replay
+calls it again, to show that data have changed.
 """
 
 from __future__ import annotations
@@ -69,8 +66,10 @@ def _describe(namespace: dict[str, Any], name: str, rows: int) -> str:
     if not name:
         return list_variables(user_variables(namespace, hidden), clean=clean) or _NO_VARIABLES
     known = user_variables(namespace, hidden, modules=True)
+    if not name.isidentifier():
+        raise ToolError("Give the name of one variable, not an expression.")
     if name not in known:
-        raise ToolError(_unknown_message(name, known))
+        raise ToolError(f"The user has no variable named {name!r}.{did_you_mean(name, known, 3)}")
     preview = preview_value(known[name], rows, clean)
     text = describe_variable(name, known[name], clean).as_text()
     return f"{text}\n{preview}" if preview else text
@@ -85,10 +84,3 @@ def _shell_variables(namespace: dict[str, Any]) -> dict[str, Any]:
         return {}
     hidden: dict[str, Any] = shell.user_ns_hidden
     return hidden
-
-
-def _unknown_message(name: str, known: dict[str, Any]) -> str:
-    """Return the message for a name that no variable has; it suggests similar names."""
-    if not name.isidentifier():
-        return "Give the name of one variable, not an expression."
-    return f"The user has no variable named {name!r}.{did_you_mean(name, known, 3)}"

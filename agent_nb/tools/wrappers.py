@@ -3,12 +3,8 @@
 Why: a policy that denies `rm *` means `rm`, however it is started. This module finds a model's
 mistakes; it does not stop an attacker, who may use a variable, a script file or another language.
 
-Rules
-- A program is compared by its base name, in any letter case: `/bin/rm x` is `rm x`.
-- Only options that the table lists take a value.
-- Texts that a shell runs (`bash -c TEXT`, `eval`) are returned as scripts for the caller to check.
-- A program that gets further arguments from elsewhere (`xargs`) has `{}` in their place.
-- In doubt a word counts as a program, which is safe: the result only restricts what may run.
+Rule: in doubt a word counts as a program, which is safe: the result only restricts what may run. So
+only options that the table lists take a value.
 """
 
 from __future__ import annotations
@@ -19,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-LEVELS = 40  # programs behind one command; of a longer chain each word counts as a program
+MOST_PROGRAMS = 40  # behind one command; of a longer chain each word counts as a program
 _LONGEST_WINDOW = 20  # words of a program in `cut_windows`
 
 # `NAME=value` before a program
@@ -30,7 +26,7 @@ _match_redirection = re.compile(
 ).match
 # words of a shell that may stand before a program
 _KEYWORDS = frozenset(("!", "{", "then", "do", "else", "elif", "if", "while", "until", "coproc"))
-_QUOTES = re.compile(r"[\"'\\]")
+QUOTES = re.compile(r"[\"'\\]")
 # `$'…'` and `$"…"`, which shlex reads with the `$`; and `$IFS`, which a shell turns into a space
 _DOLLAR_QUOTES = re.compile(r"\$(?=[\"'])")
 _FIELD_SEPARATOR = re.compile(r"\$(?:IFS\b|\{IFS\})")
@@ -44,13 +40,14 @@ class Wrapper(msgspec.Struct, frozen=True):
 
     short: str = ""  # the letters of options that take a value
     long: tuple[str, ...] = ()  # the long names of options that take a value
+    flags: tuple[str, ...] = ()  # those that take none and begin as one of `long` does
     skipped: int = 0  # arguments before the program, such as the seconds of `timeout`
     listing: str = ""  # the letters of options with which no program runs, as in `command -v rm`
     scripts: tuple[str, ...] = ()  # options whose value is a script: one letter, then long names
     after: tuple[str, ...] = ()  # options before a program that ends at `;` or `+`, as in `find`
     joined: bool = False  # its arguments, with spaces between, are one script
     more: bool = False  # its program gets further arguments from elsewhere
-    file: bool = False  # its first argument is a file, so that it starts no program but scripts
+    file: bool = False  # a shell: its first argument is a file, and its options are letters
 
 
 # options whose value is a script: `bash -c TEXT`, `su --command TEXT`
@@ -59,7 +56,7 @@ _COMMAND = ("c", "command", "session-command")
 _SUDO = "user group host prompt chdir chroot close-from command-timeout other-user role type login-class auth-type"
 # names of wrappers, separated by spaces -> how all of them read their arguments
 _SHARED: dict[str, Wrapper] = {
-    "sh bash dash zsh ksh mksh ash fish rbash csh tcsh": Wrapper(scripts=_COMMAND, file=True),
+    "sh bash dash zsh ksh mksh ash fish rbash csh tcsh": Wrapper("oO", scripts=_COMMAND, file=True),
     "builtin nohup setsid busybox toybox caffeinate chronic fakeroot unbuffer linux32 linux64": Wrapper(),
     "su runuser": Wrapper("gGsuwCT", ("group", "shell", "user"), scripts=_COMMAND),
     "find gfind": Wrapper(after=("-exec", "-execdir", "-ok", "-okdir")),
@@ -77,7 +74,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "parallel": Wrapper("ILNajnS", ("jobs", "max-args", "arg-file", "sshlogin"), joined=True),
     "xargs": Wrapper("EILPadnsJRS", ("arg-file", "delimiter", "max-args", "max-procs"), more=True),
     "env": Wrapper("uCPSa", ("unset", "chdir", "argv0"), scripts=("S", "split-string")),
-    "sudo": Wrapper("CDRTUacghprtu", tuple(_SUDO.split())),
+    "sudo": Wrapper("CDRTUacghprtu", tuple(_SUDO.split()), flags=("login",)),
     "doas": Wrapper("aCu"),
     "pkexec": Wrapper(long=("user",)),
     "nice": Wrapper("n", ("adjustment",)),
@@ -90,7 +87,8 @@ WRAPPERS: dict[str, Wrapper] = {
     "unshare": Wrapper("GRSw", ("root", "wd", "setuid", "setgid", "propagation")),
     "nsenter": Wrapper("GSt", ("target", "setuid", "setgid")),
     "flock": Wrapper("wE", ("timeout", "conflict-exit-code"), skipped=1, scripts=_COMMAND),
-    "script": Wrapper("EIOTBm", scripts=_COMMAND, file=True),
+    # of BSD, `script FILE PROGRAM`, and of util-linux
+    "script": Wrapper("EIOTBm", skipped=1, scripts=_COMMAND),
 }
 
 
@@ -99,7 +97,7 @@ def may_wrap(command: str) -> bool:
 
     A quick check that spares most commands the work of `programs_behind`.
     """
-    first = _QUOTES.sub("", command[:200]).split(None, 1)[:1]
+    first = QUOTES.sub("", command[:200]).split(None, 1)[:1]
     return bool(first) and (
         any(sign in first[0] for sign in "/<>$=") or first[0].lower() in WRAPPERS.keys() | _KEYWORDS
     )
@@ -120,7 +118,7 @@ def programs_behind(command: str) -> tuple[list[list[str]], list[str]]:
         tokens = _skip_prefix(with_prefix)
         if not tokens:
             continue
-        if len(programs) >= LEVELS:  # what is left is not looked into, so no more is found
+        if len(programs) >= MOST_PROGRAMS:  # what is left is not looked into, so no more is found
             programs += cut_windows(tokens)
             continue
         name = tokens[0].rpartition("/")[2] or tokens[0]
@@ -147,7 +145,7 @@ def _split_words(command: str) -> list[str]:
             return shlex.split(text + ending)
         except ValueError:
             continue
-    return _QUOTES.sub("", text).split()
+    return QUOTES.sub("", text).split()
 
 
 def _find_here_strings(tokens: Sequence[str]) -> Iterator[str]:
@@ -214,7 +212,8 @@ def _takes_next(wrapper: Wrapper, option: str) -> bool:
     """
     if option.startswith("--"):
         # getopt takes abbreviations: `--us` is `--user`
-        return "=" not in option and any(name.startswith(option[2:]) for name in wrapper.long)
+        is_one = any(name.startswith(option[2:]) for name in wrapper.long)
+        return is_one and "=" not in option and option[2:] not in wrapper.flags
     # letters in one word, `-nu`: the first that takes a value has the rest of the word, if any
     for n, letter in enumerate(option[1:], 2):
         if letter in wrapper.short:
@@ -234,7 +233,7 @@ def _find_scripts(wrapper: Wrapper, tokens: Sequence[str]) -> Iterator[str]:
     for n, word in enumerate(tokens):
         if word.startswith("--"):
             name, equals, value = word.lstrip("-").partition("=")
-            # a bare `--` is no option; a name may be abbreviated
+            # not a bare `--`; a name may be abbreviated
             is_option = bool(name) and any(each.startswith(name) for each in wrapper.scripts)
         else:
             # the letter may stand among others, `-lc TEXT`, or have the text behind it, `-cTEXT`
@@ -244,8 +243,24 @@ def _find_scripts(wrapper: Wrapper, tokens: Sequence[str]) -> Iterator[str]:
             continue
         if value:
             yield value
-        following = [each for each in tokens[n + 1 :] if each[:1] not in ("-", "+")]
-        if following and not equals:
-            yield following[0]
-            yield " ".join(following[2:])
+        if not equals:
+            yield from _find_texts(wrapper, tokens[n:])
         return  # only the first script option counts
+
+
+def _find_texts(wrapper: Wrapper, tokens: Sequence[str]) -> Iterator[str]:
+    """Yield TEXT, and ARGS as one text, of `-c TEXT NAME ARGS…`; other options may stand between.
+
+    Each `o` of a shell's options takes a word before TEXT, as in `-ceuo pipefail TEXT`.
+    """
+    values = 0  # words to come that are values
+    for n, word in enumerate(tokens):
+        if word[:1] in ("-", "+"):
+            values += sum(letter in wrapper.short for letter in word) if wrapper.file else 0
+        elif values:
+            values -= 1
+        else:
+            words = [each for each in tokens[n:] if each[:1] not in ("-", "+")]
+            yield words[0]
+            yield " ".join(words[2:])
+            return

@@ -1,8 +1,4 @@
-"""The three forms of a run that a saved notebook holds: HTML, markdown, plain text.
-
-Why: a finished output must be readable in every front end, in converters and in diffs, without
-widgets and without a kernel.
-"""
+"""The three forms of a run that a saved notebook holds: HTML, markdown, plain text."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..events import Event
-from ..wire import Shown
+from ..wire import Attachment
 from .cards.base import Context, Thoughts
 from .draw import html, markdown, text
 from .format import text_row
@@ -77,9 +73,8 @@ def make_folded_bundle(
 def _output_of(drawn: Interactive) -> dict[str, Any]:
     """Return the mime bundle of a chart or widget, with forms for where it cannot be drawn."""
     still = page_forms(Page("", (Section("chart", Stack(drawn.still)),)))
-    forms = {"text/plain": still["text/plain"]}
-    if Shown.WIDGET in drawn.data:  # the widget is gone with its kernel
-        forms = still
+    # a widget is gone with its kernel
+    forms = still if Attachment.WIDGET in drawn.data else {"text/plain": still["text/plain"]}
     return {**forms, **drawn.data}
 
 

@@ -1,13 +1,10 @@
 """The arguments of a call as one line: the line of code that says most, or the values.
 
-Why: the line is all that people see of most calls.
+Why: the line is all that people see of most calls. The width of the page cuts it; `LONGEST` only
+bounds it.
 
-Rules
-- If an argument is code, only its telling line is shown: the first that is neither blank, nor a
-  comment, docstring, decorator, import, magic or shell setting, else the first that is not blank.
-- Other arguments stand in their order, long texts last. The first one is bare if it is a text, the
-  others have their names; texts have no quotes and no escapes.
-- The line is cut by the width of the page, not here; `LONGEST` only bounds it.
+Rule: of code, the telling line is the first that is neither blank, nor a comment, docstring,
+decorator, import, magic or shell setting, else the first that is not blank.
 """
 
 from __future__ import annotations

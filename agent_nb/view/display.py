@@ -8,7 +8,7 @@ from __future__ import annotations
 import uuid
 from typing import Any, Protocol
 
-WIDGET = "application/vnd.jupyter.widget-view+json"  # the MIME type of a widget
+from ..wire import Attachment
 
 
 class Publish(Protocol):
@@ -33,6 +33,6 @@ def new_display() -> str:
     return f"agent-nb-{uuid.uuid4().hex[:16]}"
 
 
-def widget(root: Any) -> dict[str, Any]:
-    """Return the mime bundle that shows a widget."""
-    return {WIDGET: {"version_major": 2, "version_minor": 0, "model_id": root.model_id}}
+def widget(model_id: str) -> dict[str, Any]:
+    """Return the mime bundle that shows the widget with an id."""
+    return {Attachment.WIDGET: {"version_major": 2, "version_minor": 0, "model_id": model_id}}

@@ -1,11 +1,11 @@
 """The fields that edit the arguments of a call, and how typed text becomes arguments again.
 
-Why: code in JSON is unreadable, so a text is edited with its real lines.
+Why: code in JSON is unreadable, so a text is edited with its real lines; one with hidden characters
+is edited as JSON in ASCII, which shows them.
 
 Rules
-- A field that was not touched returns the value it was made from; line ends are kept.
-- An argument that is a text with hidden characters is edited as JSON in ASCII, which shows them.
-  Texts inside a list or an object are not escaped so.
+- A field that was not touched returns the value it was made from; an edited text keeps its line
+  ends.
 - Only the arguments that the call has get fields. A last field takes others, as a JSON object,
   unless the call has all arguments of the schema.
 """
@@ -17,8 +17,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NoReturn
 
-import msgspec
-
+from ..wire import as_dict, as_list
 from . import visible
 from .call_line import CODE
 from .nodes import Field
@@ -28,24 +27,19 @@ OTHERS = "\0others"
 #: The key, in place of a field's name, of what is wrong with the call as a whole.
 CALL = "\0"
 REASON = "reason"  # the name of the field for the reason of a denial
+REASON_FIELD = Field(REASON, "line", "", hint="Why not? The model reads it (optional)")
 LONGEST_REASON = 2000  # characters
 
 
 def make_fields(args: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[Field, ...]:
     """Return a field for each argument; `schema`: the JSON schema of all of them ({}: unknown)."""
-    properties = schema.get("properties")
-    schemas = properties if isinstance(properties, dict) else {}
+    schemas = as_dict(schema.get("properties"))
     fields = tuple(_make_field(name, value, schemas.get(name)) for name, value in args.items())
     missing = [str(name) for name in schemas if name not in args]
     if schemas and not missing:
         return fields
     examples = ", ".join(f"{json.dumps(name)}: …" for name in missing[:4] or ("name",))
     return (*fields, Field(OTHERS, "json", "", hint=f"{{{examples}}}"))
-
-
-def make_reason_field() -> Field:
-    """Return the field for the reason of a denial."""
-    return Field(REASON, "line", "", hint="Why not? The model reads it (optional)")
 
 
 def read_fields(typed: Iterable[tuple[Field, Any]]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -67,8 +61,7 @@ def read_fields(typed: Iterable[tuple[Field, Any]]) -> tuple[dict[str, Any], dic
 
 
 def _make_field(name: str, value: Any, schema: Any) -> Field:
-    enum = schema.get("enum") if isinstance(schema, dict) else None
-    choices = enum if isinstance(enum, list) else []
+    choices = as_list(as_dict(schema).get("enum"))
     equal = [c for c in choices if c == value]
     # `1` also equals `true`, which is another choice
     if equal and all(type(c) is type(value) for c in equal) and len(choices) > 1:
@@ -157,8 +150,3 @@ def _read_others(text: str, own: Collection[str]) -> dict[str, Any]:
     if repeated := next((name for name in others if name in own), None):
         raise ValueError(f"{visible.show_hidden(repeated)} has a field above: change it there.")
     return others
-
-
-def add_faults(fields: tuple[Field, ...], faults: Mapping[str, str]) -> tuple[Field, ...]:
-    """Return the fields with what is wrong in them."""
-    return tuple(msgspec.structs.replace(f, fault=faults.get(f.name, "")) for f in fields)

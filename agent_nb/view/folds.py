@@ -1,33 +1,31 @@
 """Which cards of a page are open, and how much of them is shown.
 
 Why: a thought or a call is read while it grows, and is in the way afterwards. If it closed at once
-when it ends, everything below would jump up.
+when it ends, everything below would jump up. So a card that gives way (`Fold.gives_way`) stays open
+until the cards below it are as high as it is, and then folds step by step, one card at a time. A
+page of widgets animates the whole fold itself (`Fold.closing`): on a busy machine several steps
+would come at once.
 
 Rules
-- Thoughts and calls give way (`Fold.gives_way`): such a card stays open after its end until the
-  cards below it are as high as it is. Then it folds step by step, one card at a time. Other cards
-  stay as they were drawn.
-- The cards below count with the height at which they are drawn, also if a reader has folded them.
-- When the run ends no line may move: open cards stay open, and a folding one keeps its height.
-- A card that a reader opened or closed stays so.
-- Heights are rough counts of lines, since the kernel does not know the width of the page. Counting
-  ends at `MOST_LINES`, so that the height of a long answer costs nothing.
+- Nothing moves once the run has ended (`now` is None), and a card that a reader opened or closed
+  stays so.
+- Heights are rough counts of lines: the kernel does not know the page's width.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from msgspec import structs
 
 from . import nodes
-from .nodes import Fold, Node, Stack
+from .nodes import Fold, Node, Stack, fold_of
 from .state.cards import Card
 
-STEP = 0.5  # lines by which a card folds in one paint; a slow page may show several at once
-PAUSE = 0.09  # seconds between two such steps, at least
-SETTLED = 0.55  # seconds until a page has shown a step, which `live.css` animates
+STEP = 0.5  # lines by which a card folds in one paint
+PAUSE, PACE = 0.09, 0.1  # seconds between two such steps, at least and as a rule
+SETTLED = 0.8  # seconds until a page, also a busy one, shows a height (`live.css`: after 0.5 s)
 MOST_LINES = 16  # lines of an open body that are shown
 FEW_LINES = 3  # a body of at most so many lines gets half of `MOST_LINES`
 LETTERS = 100  # characters of a line, in a page of the usual width
@@ -40,8 +38,8 @@ FoldState = tuple[bool, float]
 class Folds:
     """The folds of a page that is drawn again and again, or once.
 
-    `states`: key of a card with a body → its state; `moving`: a card is folding, so the next paint
-    changes the page, unless the run has ended.
+    `states`: key of a card with a body → its state; `moving`: a card is folding, or the page still
+    shows its last step (when the run ends, `moving` stays as it was).
     """
 
     def __init__(self) -> None:
@@ -49,8 +47,8 @@ class Folds:
         self.moving = False
         self._folding: set[str] = set()  # keys of cards that are folding or have folded
         self._last_step = 0.0  # when a card last became lower
-        # key of a card -> its node as the card drew it, its state, and the node in that state
-        self._nodes: dict[str, tuple[Node, FoldState, Node]] = {}
+        # key of a card -> its node as the card drew it, its state and `closing`, and the node in it
+        self._nodes: dict[str, tuple[Node, tuple[bool, float, bool], Node]] = {}
 
     def apply(
         self, cards: list[tuple[Card, Node]], chosen: Mapping[str, FoldState], now: float | None
@@ -71,15 +69,17 @@ class Folds:
                 folding = card.key if state[0] and state[1] and gives_way else folding
             if lines_below < MOST_LINES:  # more lines decide nothing
                 lines_below += count_lines((node,))
-        self.moving = bool(folding)
-        if folding and now is not None:
-            self._lower_card(folding, now)
-        return [(card, self._apply_state(card.key, node)) for card, node in cards]
+        if now is not None:
+            if folding:
+                self._lower_card(folding, now)
+            self.moving = bool(folding) or now - self._last_step < SETTLED
+        closing = self._folding if now is not None else frozenset[str]()
+        return [(card, self._apply_state(card.key, node, closing)) for card, node in cards]
 
     def _lower_card(self, key: str, now: float) -> None:
-        """Make a card lower; the last step waits until the page has shown the one before."""
+        """Make a card lower by one step; the last one closes it."""
         lines = self.states[key][1]
-        if now - self._last_step >= (PAUSE if lines > STEP else SETTLED):
+        if now - self._last_step >= PAUSE:
             self._last_step = now
             self._folding.add(key)
             self.states[key] = (lines > STEP, lines - STEP)
@@ -95,23 +95,18 @@ class Folds:
             lines = max(lines, room(fold))
         return is_open, lines
 
-    def _apply_state(self, key: str, node: Node) -> Node:
+    def _apply_state(self, key: str, node: Node, closing: Collection[str]) -> Node:
         """Return the node of a card in its state; an unchanged one is reused."""
         fold, cached = fold_of(node), self._nodes.get(key)
         if fold is None:
             return node
-        state = self.states[key]
+        is_open, lines = self.states[key]
+        state = (is_open, lines, lines > 0 and key in closing)
         if cached is None or cached[0] is not node or cached[1] != state:
-            fold = structs.replace(fold, key=key, open=state[0], lines=state[1])
+            fold = structs.replace(fold, key=key, open=is_open, lines=lines, closing=state[2])
             drawn = Stack((fold, *node.children[1:])) if isinstance(node, Stack) else fold
             cached = self._nodes[key] = (node, state, drawn)
         return cached[2]
-
-
-def fold_of(node: Node) -> Fold | None:
-    """Return the fold that a node is or begins with, None if there is none with a body."""
-    first = node.children[0] if isinstance(node, Stack) and node.children else node
-    return first if isinstance(first, Fold) and first.body else None
 
 
 def room(fold: Fold) -> float:
@@ -148,18 +143,14 @@ _COUNT: dict[type[Node], Callable[[Any], int]] = {
     Fold: lambda node: count_lines(
         (*node.summary, *(node.body if node.open or node.gives_way else ()))
     ),
-    Stack: lambda node: count_lines(node.children),
-    nodes.Box: lambda node: count_lines(node.children),
+    **dict.fromkeys((Stack, nodes.Box), lambda node: count_lines(node.children)),
     nodes.Panel: lambda node: count_lines(step.child for step in node.steps),
-    nodes.Pre: _count_box,
-    nodes.Code: _count_box,
-    nodes.Diff: _count_box,
+    **dict.fromkeys((nodes.Pre, nodes.Code, nodes.Diff), _count_box),
     nodes.Bar: lambda node: 2,
     nodes.Prose: _count_prose,
     nodes.Json: lambda node: len(node.value) if isinstance(node.value, dict | list) else 1,
     nodes.Tree: lambda node: len(node.branches),
     nodes.Table: lambda node: min(SCROLLS, len(node.rows) + 1),
     nodes.Image: lambda node: SCROLLS,
-    nodes.Html: lambda node: SCROLLS // 2,
-    nodes.Editor: lambda node: SCROLLS // 2,
+    **dict.fromkeys((nodes.Html, nodes.Editor), lambda node: SCROLLS // 2),
 }

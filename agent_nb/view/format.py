@@ -1,8 +1,7 @@
 """How all cards write statuses, durations, counts, prices, tools, values and long texts.
 
-Why: one figure must read the same in header, card, footer and terminal.
-
-Rule: no number makes a function raise: one from a record may be huge, infinite or NaN.
+Why: one figure must read the same in header, card, footer and terminal. No number makes a function
+raise: one from a record may be huge, infinite or NaN.
 """
 
 from __future__ import annotations
@@ -49,31 +48,24 @@ ICONS = {
     "python": "»",
     "shell": "$",
     "read": "≡",
-    "write": "✎",
-    "edit": "✎",
+    **dict.fromkeys(("write", "edit"), "✎"),
     "list": "☰",
-    "search": "⌕",
-    "find": "⌕",
-    "grep": "⌕",
-    "fetch": "⇣",
-    "web": "⇣",
-    "download": "⇣",
+    **dict.fromkeys(("search", "find", "grep"), "⌕"),
+    **dict.fromkeys(("fetch", "web", "download"), "⇣"),
     "variables": "=",
     "add_cell": "+",
-    "subagent": "◇",
-    "agent": "◇",
-    "task": "◇",
+    **dict.fromkeys(("subagent", "agent", "task"), "◇"),
 }
 TOOL = "ƒ"  # the glyph of other tools
 
 
-def icon(name: str) -> str:
+def find_icon(name: str) -> str:
     """Return the glyph of a tool, found by its name, else by the first known word in it."""
     words = [name, *re.split(r"[_\-./]", name.lower())]
     return next((ICONS[w] for w in words if w in ICONS), TOOL)
 
 
-def chip(status: str, extra: str = "") -> tuple[T, ...]:
+def draw_status(status: str, extra: str = "") -> tuple[T, ...]:
     """Return a status as mark, word and `extra`; `ok` with an `extra` needs no word."""
     mark, tone, word = STATUS.get(status, ("○", "muted", status))
     now = status in MOVING
@@ -93,7 +85,7 @@ def text_row(text: str, tone: Tone = "muted", *, wrap: bool = False) -> Row:
 
 def format_duration(seconds: float) -> str:
     """Return a duration in words: `12 ms`, `1.8 s`, `14 s`, `2 min 5 s`."""
-    seconds = _clamp_seconds(seconds)
+    seconds = _clamp(seconds)
     if seconds < 1:
         return f"{round(seconds * 1000)} ms"
     if round(seconds) < MINUTE:
@@ -102,21 +94,16 @@ def format_duration(seconds: float) -> str:
     return f"{minutes} min {odd_seconds} s" if odd_seconds else f"{minutes} min"
 
 
-def _clamp_seconds(seconds: float) -> float:
-    """Return seconds that can be rounded: a record may hold infinity or nan."""
-    return max(-LARGEST, min(LARGEST, seconds))
-
-
-def clock(seconds: float) -> str:
+def format_clock(seconds: float) -> str:
     """Return whole seconds as `0:14` or `1:02:03`: a running clock that keeps its width."""
-    minutes, odd_seconds = divmod(max(0, int(_clamp_seconds(seconds))), MINUTE)
+    minutes, odd_seconds = divmod(max(0, int(_clamp(seconds))), MINUTE)
     hours, minutes = divmod(minutes, MINUTE)
     return f"{hours}:{minutes:02}:{odd_seconds:02}" if hours else f"{minutes}:{odd_seconds:02}"
 
 
 def _clamp(number: float) -> float:
-    """Return a number that fits a float: a record may hold a huge integer; nan stays nan."""
-    return max(min(number, LARGEST), -LARGEST)
+    """Return a number that can be rounded: a record may hold a huge one, infinity or nan."""
+    return max(-LARGEST, min(LARGEST, number))  # `LARGEST` for nan
 
 
 def format_count(n: float) -> str:
@@ -152,7 +139,7 @@ def clip_text(text: str, limit: int) -> str:
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
-def gist(text: str, limit: int = 90) -> str:
+def extract_gist(text: str, limit: int = 90) -> str:
     """Return the first sentence of a markdown text in plain words, at most `limit` characters."""
     # without marks of code, emphasis, headings, quotations and lists
     plain = re.sub(
@@ -163,7 +150,7 @@ def gist(text: str, limit: int = 90) -> str:
     return clip_text(first.rstrip(":."), limit)
 
 
-def short(value: Any, limit: int) -> str:
+def format_json(value: Any, limit: int) -> str:
     """Return a JSON value on one line, at most `limit` characters long; "…" if it is too deep."""
     cut = value[: limit * 2] if isinstance(value, str) else value
     try:

@@ -1,12 +1,8 @@
 """The page of a run: header, prompt, panels of steps, answers, footer, as nodes with stable keys.
 
-Consecutive steps (thoughts, calls, notes) form one panel; prompts, answers and errors are outside
-(`OUTSIDE`). The static page and the live view are both arranged here, so they cannot differ.
-
-Rules
-- An unchanged card yields the identical node, since a redraw compares identities.
-- Cards with a running clock are drawn again once a second. The figures of the header change once a
-  second at most.
+Why one file: the static page and the live view cannot differ. Consecutive steps (thoughts, calls,
+notes) form one panel; an unchanged card yields the identical node, since a redraw compares
+identities.
 """
 
 from __future__ import annotations
@@ -29,15 +25,14 @@ OUTSIDE = frozenset({"user", "respond", "error", "interrupt"})
 class Layout:
     """Arranges one view again and again, reusing the nodes of what has not changed."""
 
-    def __init__(self, context: Context | None = None) -> None:
-        self._context = context or Context()
+    def __init__(self) -> None:
         # key of a card, a panel or the header: what its node depends on, and the node
         self._drawn: dict[str, tuple[object, Node | None]] = {}
         self.folds = Folds()
 
     def page(self, view: RunView, context: Context | None = None) -> Page:
-        """Return the current page of `view`; `context` replaces that of the constructor."""
-        context = context or self._context
+        """Return the current page of `view`."""
+        context = context or Context()
         header = self._draw_header(view, context)
         sections = [Section("header", header)] if header else []
         steps: list[Step] = []
@@ -53,7 +48,7 @@ class Layout:
         sections += self._make_panel(steps)
         footer = draw(view, context, "footer")
         sections.extend((Section("footer", footer),) if footer else ())
-        return Page(page_label(view, still=context.still and not context.alive), tuple(sections))
+        return Page(_page_label(view, context), tuple(sections))
 
     def _draw_card(self, card: Card, context: Context) -> Node | None:
         ticks = isinstance(card, CallCard | NodeCard | RetryCard) and not card.done
@@ -91,7 +86,7 @@ class Layout:
 
 def page(view: RunView, context: Context | None = None) -> Page:
     """Return the page of a view that is drawn only once."""
-    return Layout(context).page(view)
+    return Layout().page(view, context)
 
 
 def step_tint(card: Card) -> Tone:
@@ -104,12 +99,10 @@ def step_tint(card: Card) -> Tone:
     return tones.get(card.status, "") if isinstance(card, CallCard) else ""
 
 
-def page_label(view: RunView, *, still: bool = False) -> str:
-    """Return the name of the view for assistive technology.
-
-    `still`: it is drawn once, and its run may be over by the time it is read.
-    """
-    status = "unfinished" if still and view.running else view.status or "starting"
+def _page_label(view: RunView, context: Context) -> str:
+    """Return the name and the status of the view for assistive technology."""
+    may_be_over = view.running and context.still and not context.alive
+    status = "unfinished" if may_be_over else view.status or "starting"
     name = f"Agent run with {view.model}" if view.model else "Agent run"
     return f"{name}: {status}"
 

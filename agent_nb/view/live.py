@@ -1,27 +1,24 @@
 """A live view of a run: opened with its log, closed with the static bundle that stays in the cell.
 
-Three kinds: `widgets` (ipywidgets in a display, replaced by the bundle at the end), `html` (the
-static page, published again and again in one display) and `text` (streamed lines for terminals).
-
-Why three: front ends can change widgets, replace an output, or only print more text.
+Three kinds, since front ends can change widgets, replace an output, or only print more text:
+`widgets` (ipywidgets in a display, replaced by the bundle at the end), `html` (the static page,
+published again and again in one display) and `text` (streamed lines for terminals).
 
 Rules
 - Mime bundles go to `publish` as they are: IPython's display objects may open the file or address
   that a string names.
-- `close` leaves the static bundle also if the painter fails. The widgets are closed after it.
-- A press of a button goes to `actions`, which must return at once.
+- `close` publishes the static bundle even if the painter fails.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import UsageError
-from ..events import Event
 from .bundle import make_parts
 from .cards.base import Thoughts
 from .display import Publish, new_display
@@ -143,7 +140,7 @@ class LiveView:
                 actions, thoughts, clickable, nudge, above=options.above, show=show
             )
         else:
-            painter = HtmlPainter(publish, display, thoughts, recovery, above=options.above)
+            painter = HtmlPainter(publish, display, thoughts, above=options.above)
         renderer = Renderer(log, painter, view=view, hz=options.hz, seen=options.seen)
         unwatched = options.recorded or not options.seen
         opened = cls(log, renderer, publish, display, painter, unwatched=unwatched)
@@ -202,10 +199,7 @@ class LiveView:
         if data := self._painter.follow(recovery):
             self._publish(data, recovery.metadata, self._display, True)
 
-    @staticmethod
-    def make_parts(events: Iterable[Event], **options: Any) -> list[dict[str, Any]]:
-        """Return the mime bundles that stay in the notebook, one for each output (see `bundle`)."""
-        return make_parts(events, **options)
+    make_parts = staticmethod(make_parts)  # the mime bundles that stay in the notebook
 
     @staticmethod
     def import_widgets() -> None:

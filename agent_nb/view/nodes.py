@@ -1,15 +1,11 @@
 """The neutral nodes: what a card shows, before it is drawn as HTML, widgets, markdown or text.
 
-Why: the live widgets, the static page, the terminal and the markdown must show the same. Each
-drawer has a table: type of node -> function.
+Why: the live widgets, the static page, the terminal and the markdown must show the same. So a node
+has no colours, sizes or CSS; its tone says what its text means (`ok`, `bad`). Text is raw, and the
+drawer escapes it.
 
-Rules
-- Text is raw; the drawer escapes it.
-- A node has no colours, sizes or CSS. Its tone says what its text means (`ok`, `bad`), and the
-  drawer chooses the colour.
-- `Button`, `Editor` and `Field` are drawn in the live view only.
-- Nodes that change or take input have widgets of their own in the live view (`needs_widgets` in
-  `widgets.slots` lists them). All other nodes are static HTML there.
+Rule: the live view draws most nodes as static HTML; `needs_widgets` in `widgets.slots` lists those
+that change or take input. `Button`, `Editor` and `Field` are drawn nowhere else.
 """
 
 from __future__ import annotations
@@ -71,6 +67,7 @@ class Fold(Node, frozen=True, eq=False):
     - `gives_way`: it stays open until the nodes below it have filled its height, then closes
       (`folds`); text forms show it closed.
     - `lines`: an open body shows at most so many lines, the last ones (0: all).
+    - `closing`: `lines` become fewer until it is closed; the live view animates that by itself.
     - `key`: with a key, the live view draws the fold as widgets, which a redraw does not reset.
     """
 
@@ -81,6 +78,7 @@ class Fold(Node, frozen=True, eq=False):
     title: str = ""
     gives_way: bool = False
     lines: float = 0
+    closing: bool = False
     key: str = ""
 
     @property
@@ -112,8 +110,7 @@ class Step(Node, frozen=True, eq=False):
     @property
     def marked(self) -> bool:
         """Whether the row begins with a fold, whose marker takes the place of the indent."""
-        rows = self.child.children[:1] if isinstance(self.child, Stack) else (self.child,)
-        return any(isinstance(row, Fold) and row.body for row in rows)
+        return fold_of(self.child) is not None
 
 
 class Panel(Node, frozen=True, eq=False):
@@ -338,6 +335,12 @@ class Form(Node, frozen=True, eq=False):
     children: tuple[Node, ...]
 
 
+def fold_of(node: Node) -> Fold | None:
+    """Return the fold that a node is or begins with, None if there is none with a body."""
+    first = node.children[0] if isinstance(node, Stack) and node.children else node
+    return first if isinstance(first, Fold) and first.body else None
+
+
 def unfit(value: Any, kind: Any = Node) -> str:
     """Return why a value, or a field inside it, is not of its type; "" if all types are right.
 
@@ -366,6 +369,4 @@ def unfit(value: Any, kind: Any = Node) -> str:
     return next(filter(None, (unfit(part, expected) for part, expected in parts)), "")
 
 
-@cache
-def _field_types(node: type[Node]) -> dict[str, Any]:
-    return get_type_hints(node)
+_field_types = cache(get_type_hints)  # of a class of nodes

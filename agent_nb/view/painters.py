@@ -1,12 +1,8 @@
 """Painters that show a view in a display of the front end: as widgets, or as a static page.
 
-Why two: a front end without widgets can only replace the whole page, at the cost of its size.
-
-Rules
-- The bundle of the widgets has the static forms too, so that a notebook saved meanwhile still
-  exports.
-- A page may outlive its kernel. Where it says that the run goes on, it also says what to do if the
-  kernel is gone (`Recovery`).
+Why two: a front end without widgets can only replace the whole page, at the cost of its size. A
+page may outlive its kernel: where it says that the run goes on, it also says what to do if the
+kernel is gone (`Recovery`).
 """
 
 from __future__ import annotations
@@ -40,10 +36,10 @@ class DisplayPainter(ABC):
     #: Whether the static bundle at the end replaces all that was painted: no last paint is needed.
     replaced: bool
 
-    def __init__(self, thoughts: Thoughts, above: str, recovery: Recovery) -> None:
+    def __init__(self, thoughts: Thoughts, above: str) -> None:
         self._thoughts: Thoughts = thoughts
         self._above = above  # the text of the cell above the page (see `Context`)
-        self._recovery = recovery
+        self._recovery = Recovery("")  # of no run, until `open`
         self._layout = Layout()
         #: The views of the page that front ends count; of a static page they count none.
         self.views = Views()
@@ -52,17 +48,21 @@ class DisplayPainter(ABC):
     def open(self, view: RunView, now: float | None, recovery: Recovery) -> dict[str, Any]:
         """Return the bundle that opens the display with `view` at `now` (see `Painter.paint`)."""
 
-    @abstractmethod
     def follow(self, recovery: Recovery) -> dict[str, Any]:
-        """Name the run that is shown from now on; return the bundle to publish, or {}."""
+        """Name the run that is shown from now on; return the bundle to publish, {} for none."""
+        self._recovery = recovery
+        return {}
 
     @abstractmethod
     def paint(self, view: RunView, now: float | None) -> int:
         """Show the view (see `Painter.paint`)."""
 
-    @abstractmethod
     def folds(self, *, by_reader: bool) -> dict[str, tuple[bool, float]]:
-        """Return which cards are open (see `Context.folds`), or only the choices of the reader."""
+        """Return which cards are open (see `Context.folds`), or only the choices of the reader.
+
+        A static page does not report these.
+        """
+        return {} if by_reader else dict(self._layout.folds.states)
 
     @property
     def moving(self) -> bool:
@@ -103,7 +103,7 @@ class WidgetPainter(DisplayPainter):
     ) -> None:
         from .widgets import Board
 
-        super().__init__(thoughts, above, Recovery(""))  # of no run, until `open`
+        super().__init__(thoughts, above)
         self.presses = Presses(actions, self._typed, nudge)
         self.board: Board = Board(self.presses.press, self)
         self._show = show
@@ -161,7 +161,7 @@ class WidgetPainter(DisplayPainter):
 
     def follow(self, recovery: Recovery) -> dict[str, Any]:
         """Return the bundle of the widget, with static forms that name the new run."""
-        self._recovery = recovery
+        super().follow(recovery)
         return self._bundle(RunView())
 
     def _bundle(self, view: RunView) -> dict[str, Any]:
@@ -174,17 +174,17 @@ class WidgetPainter(DisplayPainter):
         self.board.gone(Row((silent, *recovery.advice("  If it is gone")), wrap=True))
         page = Layout().page(view, Context(thoughts=self._thoughts, above=self._above))
         saved = recovery.advice("Saved while the run went on. If its kernel is gone")
-        return {**widget(self.board.root), **page_forms(add_advice(page, saved))}
+        return {**widget(self.board.root.model_id), **page_forms(add_advice(page, saved))}
 
     def folds(self, *, by_reader: bool) -> dict[str, tuple[bool, float]]:
         """Return which cards are open, or only the choices of the reader."""
-        return dict(self.presses.folds if by_reader else self._layout.folds.states)
+        return dict(self.presses.folds) if by_reader else super().folds(by_reader=False)
 
     def leave(self) -> None:
         """Wait until the page has shown the last step of a fold, then stop counting the views."""
         if self._layout.folds.moving and self.views.counted:
             time.sleep(SETTLED)
-        self.board.unwatch()
+        self.board.root.end()
 
     def close(self) -> None:
         """Close the widgets, unless a browser page was opened or the cell moved during the run.
@@ -202,15 +202,9 @@ class HtmlPainter(DisplayPainter):
     replaced = True
 
     def __init__(
-        self,
-        publish: Publish,
-        display: dict[str, Any],
-        thoughts: Thoughts,
-        recovery: Recovery,
-        *,
-        above: str = "",
+        self, publish: Publish, display: dict[str, Any], thoughts: Thoughts, *, above: str = ""
     ) -> None:
-        super().__init__(thoughts, above, recovery)
+        super().__init__(thoughts, above)
         self._publish, self._display = publish, display
         self._last = ""  # the page that was published last
 
@@ -226,13 +220,9 @@ class HtmlPainter(DisplayPainter):
         return 1 + len(text) // PAGE_PER_MESSAGE
 
     def open(self, view: RunView, now: float | None, recovery: Recovery) -> dict[str, Any]:
-        """Return the forms of the first page, without a clock; the constructor got `recovery`."""
-        return page_forms(self._page(view, None))
-
-    def follow(self, recovery: Recovery) -> dict[str, Any]:
-        """Name the new run from the next page on, so nothing is published now."""
+        """Return the forms of the first page, without a clock."""
         self._recovery = recovery
-        return {}
+        return page_forms(self._page(view, None))
 
     def _page(self, view: RunView, now: float | None) -> Page:
         page = self._layout.page(view, Context(now=now, thoughts=self._thoughts, above=self._above))
@@ -240,7 +230,3 @@ class HtmlPainter(DisplayPainter):
             return page
         advice = self._recovery.advice("If this stands still, the kernel may be gone. Then")
         return add_advice(page, advice)
-
-    def folds(self, *, by_reader: bool) -> dict[str, tuple[bool, float]]:
-        """Return which cards are open; a static page does not report the choices of its reader."""
-        return {} if by_reader else dict(self._layout.folds.states)

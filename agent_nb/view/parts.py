@@ -1,13 +1,8 @@
 """Divide a page at its charts and widgets, each of which becomes an output of its own.
 
 Why: stored HTML runs no script, so a chart inside it would be a picture. A front end draws it from
-an output with its own MIME type.
-
-Rules
-- A chart or widget divides a page if it stands in a section, panel, step, stack or box. Inside a
-  fold it stays a picture, so cards take the charts of nested runs out of their folds (`take_out`).
-- The parts are pages, with the charts and widgets between them, in order. The first part is always
-  a page, and has the label of the whole.
+an output with its own MIME type. A chart inside a fold stays a picture, so cards take the charts of
+nested runs out of their folds (`separate_charts`).
 """
 
 from __future__ import annotations
@@ -26,7 +21,8 @@ CONTINUED = " (continued)"  # ends the label of every page but the first
 def split_page(page: Page, most: int = 0) -> list[Page | Interactive]:
     """Return the parts of a page in order: pages, and the charts and widgets between them.
 
-    `most`: how many parts there may be (0: any number); the last one has the rest of the page.
+    The first part is a page with the label of the whole. `most`: how many parts there may be (0:
+    any number); the last one has the rest of the page.
     """
     parts = [part for part in _split(page) if isinstance(part, Page | Interactive)]
     if not isinstance(parts[0], Page):
@@ -48,7 +44,7 @@ def _join(label: str, parts: Iterable[Page | Interactive]) -> Page:
     return Page(label + CONTINUED, tuple(sections))
 
 
-def take_out(children: Iterable[Node]) -> tuple[tuple[Node, ...], tuple[Interactive, ...]]:
+def separate_charts(children: Iterable[Node]) -> tuple[tuple[Node, ...], tuple[Interactive, ...]]:
     """Return the nodes without dividing charts and widgets, and those charts and widgets."""
     pieces = [piece for child in children for piece in _split(child)]
     charts = tuple(piece for piece in pieces if isinstance(piece, Interactive))

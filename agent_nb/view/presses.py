@@ -1,10 +1,8 @@
 """Pressed buttons and typed fields: the part of the view's state that is in no log.
 
-Why: until the run answers, the page itself must show that a press was taken.
-
-Rules
-- A button that answers a question, or stops the run, works once.
-- `edit`, `refuse` and `always` answer nothing: they open controls, and `back` closes them.
+Why: until the run answers, the page itself must show that a press was taken. `edit`, `refuse` and
+`always` open controls, and `back` closes them; any other button of a question, and Stop, works
+once.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ class Presses:
     """Takes presses and passes them on to `actions`.
 
     `typed(about)` returns the fields of the question `about` with their values; `nudge` asks for a
-    paint.
+    paint. The other public attributes become those of `cards.base.Context`.
     """
 
     def __init__(

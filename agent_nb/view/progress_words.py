@@ -1,8 +1,4 @@
-"""The progress of a running call in words: how much is done, how fast, and the time left.
-
-Why: tools report fractions and counts only. The speed and the time left follow from the first and
-the latest fraction.
-"""
+"""The progress of a running call in words: how much is done, how fast, and the time left."""
 
 from __future__ import annotations
 

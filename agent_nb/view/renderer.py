@@ -4,15 +4,11 @@ Why: a model and ten tools send thousands of events a second; a front end draws 
 and Jupyter's server drops messages above 1000 a second, including the record.
 
 Rules
-- The first event after a pause is painted at once, later events of the same frame together;
-  approvals, errors, interrupts and the end do not wait.
-- Deltas of one text that wait to be folded are joined, and a fold takes only the events present
-  when it begins: a flood neither piles up nor prevents a paint.
-- Painting takes a quarter of the time at most, and all renderers of the process together send
-  `MESSAGES` a second at most; only an urgent paint waits for neither.
-- When nobody watches (`seen=False`), nothing is urgent: there is a paint a second.
-- After three failed paints in a row, the painter is not called any more. Its exceptions never reach
-  the log or the run.
+- A fold takes only the events present when it begins: a flood neither piles up nor prevents a
+  paint.
+- Painting takes a quarter of the time at most, and all renderers of the process share one rate of
+  messages. Events in `URGENT` wait for neither, unless nobody watches (`seen=False`).
+- An exception of the painter never reaches the log or the run.
 """
 
 from __future__ import annotations
@@ -39,7 +35,7 @@ URGENT = (Approval, Error, Interrupt, End)
 
 
 class Source(Protocol):
-    """The log of a run, or a part of it: `subscribe` is that of `EventLog`."""
+    """The log of a run, or a part of it, as a renderer sees it."""
 
     @property
     def run(self) -> str:
@@ -101,15 +97,14 @@ class JoinedDeltas:
     @property
     def delta(self) -> Delta:
         """All deltas taken so far, as one."""
-        if len(self._texts) > 1:
-            return structs.replace(self._first, text="".join(self._texts))
-        return self._first
+        return structs.replace(self._first, text="".join(self._texts))
 
 
 class Renderer:
     """Paints a growing log. `step` does all the work; `start` runs it on a thread.
 
-    `view`: what is painted (None: a new view). `clock`: monotonic seconds. `wall`: epoch seconds.
+    `view`: what is painted (None: a new view). `hz`: most paints a second. `seen`: whether anyone
+    watches; if not, there is a paint a second. `clock`: monotonic seconds. `wall`: epoch seconds.
     `fault`: the last exception of the painter.
     """
 
@@ -136,16 +131,16 @@ class Renderer:
         # what to fold next; a view in it (`follow`) takes the place of `self.view`
         self._pending: list[Event | RunView | JoinedDeltas] = []
         self._lock = threading.Lock()  # guards `_pending`
-        self._held = 0  # events that a view must have before it is painted,
-        self._held_until = 0.0  # but not after this time
+        self._fewest_events = 0  # that a view must have before it is painted,
+        self._fewest_until = 0.0  # but not after this time
         self._wake = threading.Event()  # set: the thread has something to do
         self._over = threading.Event()  # set by `stop`
         self._dirty = False  # the view changed since the last paint
         self._urgent = False  # the next paint does not wait for its frame
         self._painting = False
-        # times of the next frame, and of the next paint of a view that only its clock changes
+        # when a view may be painted that has new events, and when one that only its clock changes
         # (an unwatched run that ends within a second is painted only once, at its end)
-        self._due = self._second = 0.0 if seen else clock() + self._frame
+        self._next_frame = self._next_tick = 0.0 if seen else clock() + self._frame
         self._failures = 0  # failed paints in a row
         self._thread: threading.Thread | None = None
         self._detach: Callable[[], None] | None = None
@@ -177,10 +172,7 @@ class Renderer:
                 self._pending.append(
                     JoinedDeltas(event) if type(event) is Delta and event.of in TEXTS else event
                 )
-        if self._seen and isinstance(event, URGENT):
-            self._urgent = True
-            self._wake.set()
-        elif not self._wake.is_set():  # setting takes a lock, and there are many events
+        if not self._wake.is_set():  # setting takes a lock, and there are many events
             self._wake.set()
 
     def follow(self, log: Source, view: RunView, events: int = 0) -> None:
@@ -192,15 +184,16 @@ class Renderer:
         if self._detach is not None:
             self._detach()
             self._detach = None
-        self._held, self._held_until = events, self._clock() + 1.0
+        self._fewest_events, self._fewest_until = events, self._clock() + 1.0
         with self._lock:
             self._pending.append(view)
         self._log = log
         self.subscribe()
 
     def nudge(self) -> None:
-        """Paint at once although no event came, because a button was pressed."""
-        self._dirty = self._urgent = True
+        """Paint although no event came, because a button was pressed: at once if it is seen."""
+        self._dirty = True
+        self._urgent = self._urgent or self._seen
         self._wake.set()
 
     def start(self) -> None:
@@ -237,15 +230,15 @@ class Renderer:
         """
         now = self._clock()
         self._fold()
-        if self.view.events < self._held and now < self._held_until:
+        if self.view.events < self._fewest_events and now < self._fewest_until:
             return FRAME
-        clock_moved = self.view.running and now >= self._second
+        clock_moved = self.view.running and now >= self._next_tick
         if not (self._dirty or clock_moved):
-            return self._until_second(now)
-        if now < self._due and not self._urgent:
-            return self._due - now
+            return self._until_tick(now)
+        if now < self._next_frame and not self._urgent:
+            return self._next_frame - now
         self._paint(now)
-        return self._until_second(self._clock())
+        return self._until_tick(self._clock())
 
     def _run(self) -> None:
         """Paint until `stop`: the body of the thread."""
@@ -253,7 +246,7 @@ class Renderer:
             wait = self.step()
             self._wake.wait(wait)
             self._wake.clear()
-            self._fold_until(self._due)
+            self._fold_until(self._next_frame)
 
     def _fold_until(self, end: float) -> None:
         """Fold events up to a time, so that none pile up; an urgent one ends the wait."""
@@ -271,41 +264,48 @@ class Renderer:
         for item in items:
             if isinstance(item, RunView):
                 self.view = item
-                self._painter.restart()
+                self._call_painter(self._painter.restart)
             else:
                 self.view.apply(item.delta if isinstance(item, JoinedDeltas) else item)
+                # not when it is pushed: a paint that does not contain it would clear the flag
+                if self._seen and isinstance(item, URGENT):
+                    self._urgent = True
 
     def _paint(self, now: float) -> None:
         """Paint, and set when to paint next."""
         self._painting = True
         # before the paint: an event that comes during it must cause another one
         self._dirty = self._urgent = False
-        running = self.view.running
-        sent = 0
-        if self._failures < PATIENCE:
-            sent = self._try_to_paint(self._wall() if running else None)
+        wall = self._wall() if self.view.running else None
+        sent = self._call_painter(lambda: self._send(wall))
         self._painting = False
-        if running and getattr(self._painter, "moving", False):
-            self._dirty = True
         after = self._clock()
-        self._second = now + 1.0
-        self._due = max(  # the frame, the time that painting may take, the rate of messages
+        self._next_tick = now + 1.0
+        self._next_frame = max(  # the frame, the time that painting may take, the rate of messages
             now + self._frame,
             after + (DUTY - 1) * (after - now),
             after + self._budget.spend(sent, after),
         )
 
-    def _try_to_paint(self, wall: float | None) -> int:
-        """Call the painter; return the number of messages, 1 if it failed."""
+    def _send(self, wall: float | None) -> int:
+        """Paint; return the number of messages. A painter that moves is called again."""
+        sent = self._painter.paint(self.view, wall)
+        if wall is not None and getattr(self._painter, "moving", False):
+            self._dirty = True
+        self._failures = 0
+        return sent
+
+    def _call_painter(self, call: Callable[[], int | None]) -> int:
+        """Call the painter unless it is given up; return the messages it sent, 1 if it failed."""
+        if self._failures >= PATIENCE:
+            return 0
         try:
-            sent = self._painter.paint(self.view, wall)
+            return call() or 0
         except Exception as fault:
             self.fault = fault
             self._failures += 1
             return 1
-        self._failures = 0
-        return sent
 
-    def _until_second(self, now: float) -> float:
+    def _until_tick(self, now: float) -> float:
         """Return the seconds until the clock of a running view changes; 1 if the run has ended."""
-        return max(0.0, min(1.0, self._second - now)) if self.view.running else 1.0
+        return max(0.0, min(1.0, self._next_tick - now)) if self.view.running else 1.0

@@ -1,18 +1,14 @@
 """The button "Run live" below a replayed page, in a display of its own.
 
 Why: a button needs a kernel, a finished page does not. If only the button is a widget, losing the
-kernel loses nothing else.
-
-Rules
-- It can be pressed once, and again after `unpress`. `press` must return at once.
-- The metadata of its output (`RunNumbers.BUTTON`) keep it out of the saved notebook.
+kernel loses nothing else. The metadata of its output keep it out of the saved notebook.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..record import METADATA_KEY, RunNumbers
 from .display import Publish, new_display, widget
@@ -23,9 +19,10 @@ if TYPE_CHECKING:
 
 
 class RunLiveButton:
-    """The button below the replay of `run`; making it displays it.
+    """The button below the replay of `run`; the constructor displays it.
 
-    Raises ImportError if ipywidgets is missing.
+    `press` must return at once; it is called once, and again only after `unpress`. Raises
+    ImportError if ipywidgets is missing.
     """
 
     def __init__(self, publish: Publish, press: Callable[[], None], run: str) -> None:
@@ -37,7 +34,10 @@ class RunLiveButton:
         self._pressed = self._closed = False
         self._board: Board = Board(self._on_press)
         self._draw()
-        publish(widget(self._board.root), self._metadata, self._display, False)
+        self._show(widget(self._board.root.model_id), update=False)
+
+    def _show(self, bundle: dict[str, Any], *, update: bool) -> None:
+        self._publish(bundle, self._metadata, self._display, update)
 
     def _on_press(self, _: Button) -> None:
         if not self._pressed:
@@ -47,9 +47,10 @@ class RunLiveButton:
 
     def _draw(self) -> None:
         label = "starting…" if self._pressed else "↻ Run live"
-        hint = "Ask the model again; the new run takes the place of this one."
-        button = Button("run_live", label, enabled=not self._pressed, hint=hint)
-        self._board.draw(Page(hint, (Section("again", Buttons((button,))),)))
+        purpose = "Ask the model again; the new run takes the place of this one."
+        button = Button("run_live", label, enabled=not self._pressed, hint=purpose)
+        # for assistive technology the page is named after the purpose of its only button
+        self._board.draw(Page(purpose, (Section("again", Buttons((button,))),)))
 
     def unpress(self) -> None:
         """Enable the button again: the press started no run."""
@@ -63,5 +64,5 @@ class RunLiveButton:
         self._closed = True
         with suppress(Exception):
             if not gone:
-                self._publish({}, self._metadata, self._display, True)
+                self._show({}, update=True)
             self._board.close()

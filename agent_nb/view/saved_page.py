@@ -1,7 +1,8 @@
 """The page of a run in a file that is saved before the run has ended.
 
 Why: such a page may be read while the run goes on, after its end, or when its kernel is gone. It
-says which of these holds, as far as the saving process knows, and how to get the run back.
+says which of these holds, as far as the saving process knows, and how to get the run back, as in
+"The kernel ended before the run did. To have what came, run the cell again."
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from .state.fold import RunView
 
 #: What became of a run: it goes on, its kernel ended before it did, it ended, or unknown.
 Fate = Literal["going on", "gone", "ended", "unknown"]
-_FATES: dict[Fate, str] = {
+# the beginning of the advice (`Recovery.advice` completes the sentence)
+_ADVICE: dict[Fate, str] = {
     "going on": "Saved while the run went on. If it has ended since",
     "gone": "The kernel ended before the run did. To have what came",
     "ended": "The run ended, and this page did not hear of it. To have it here",
@@ -48,7 +50,7 @@ class Recovery:
         return {METADATA_KEY: {RunNumbers.LIVE: self.run}}
 
     def advice(self, when: str) -> tuple[T, ...]:
-        """Return a sentence that begins with `when` and says how to get the run back."""
+        """Return a sentence on how to get the run back; `when`: its beginning, up to the comma."""
         if not self.journal:
             return (T(f"{when}, run the cell again.", tone="muted"),)
         return (T(f"{when}: ", tone="muted"), T(f"%agent recover {self.run}", mono=True))
@@ -60,7 +62,7 @@ class Recovery:
             completed = complete_log(list(events))
             events = [e for e in completed if e.span or e.type not in ("interrupt", "end")]
         static_page = page(RunView().extend(events), Context(alive=fate == "going on"))
-        forms = page_forms(add_advice(static_page, self.advice(_FATES[fate])))
+        forms = page_forms(add_advice(static_page, self.advice(_ADVICE[fate])))
         return {**forms, "text/html": f'<div class="{self.SAVED}">{forms["text/html"]}</div>'}
 
 

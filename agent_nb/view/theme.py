@@ -1,20 +1,14 @@
-"""The design system: spacing, type, tones. The styles of nodes are made here.
+"""The design system: sizes, tones, and the style declarations of each part of a page.
 
 Colours are roles of the host (`--jp-…`) with a fallback, mixed with the text colour around them.
-Mixing gives one inline style AA contrast on light and dark backgrounds, also where no role is
-defined (VS Code, Colab, print).
+Mixing gives one inline style AA contrast on light and dark backgrounds, also where the host defines
+no role (VS Code, Colab, print).
 
 Rules
-- The fallback is always written as a literal `rgb(…)`: JupyterLab's sanitizer drops a colour
-  without such a literal.
-- The live view and the static page use the same declarations: the page has them inline, `live.css`
-  refers to them by name (`$PANEL`).
-- Nodes have a margin above only; images and the lines of a tree have a small one below too. Text
-  has a margin below only, inside a box with padding. Two margins must never touch, because boxes of
-  widgets do not collapse them.
-- Inline styles use only properties that JupyterLab's sanitizer keeps: no `position`, no `z-index`,
-  no `url()`; sizes in px, but boxes that scroll in em. Only `WHOLE` (a click selects all of a text)
-  is lost there: text in untrusted outputs is selected by hand.
+- JupyterLab's sanitizer drops a colour whose fallback is not a literal `rgb(…)`. It also drops
+  `position`, `z-index`, `url()`, and `user-select`, which only `WHOLE` uses.
+- Two margins must not touch, because boxes of widgets do not collapse them.
+- `live.css` refers to these declarations by name (`$PANEL`).
 """
 
 from __future__ import annotations
@@ -75,20 +69,10 @@ def fill(tone: str) -> str:
     return f"background-color:{mixed(role(tone or 'muted'), 88)}"
 
 
-def link() -> str:
-    """Return the style of a link."""
-    return f"color:{mixed('var(--jp-content-link-color,rgb(40,110,220))', 85)}"
-
-
 def syntax(family: str) -> str:
     """Return the style of a family of code tokens."""
     colour, share = SYNTAX[family]
     return f"color:{mixed(colour, share)}"
-
-
-def room(lines: float) -> str:
-    """Return the style of a body that shows `lines` lines at most, the last ones."""
-    return f"{ROOM};{height(lines)}"
 
 
 def height(lines: float) -> str:
@@ -102,7 +86,7 @@ MONOSPACE = "Menlo,Consolas,monospace"
 FAMILY = f"font-family:{MONOSPACE}"
 MARKER = 16  # px, the width of a fold's marker, kept free in rows without one
 INDENT = f"{MARKER}px"
-PAGE = f"max-width:{WIDTH};font-size:{BASE};line-height:1.5;margin:0;padding:2px 0"
+PAGE = f"max-width:{WIDTH};font-size:{BASE};line-height:1.5;margin:0;padding:2px 0;overflow-wrap:break-word"
 HEADER = "padding:0 0 3px"
 FOOTER = f"margin:8px 0 0;padding:4px 0 0;border-top:{HAIR};font-size:{SMALL}"
 PANEL = f"border:{LINE};border-radius:{RADIUS};margin:3px 0 0;overflow:hidden"
@@ -116,6 +100,7 @@ RIGHT = "white-space:nowrap"
 # a right side that has a text to cut; the left side keeps 40 % of the line
 RIGHT_CUT = f"display:flex;flex:none;max-width:60%;{RIGHT}"
 SUMMARY = f"cursor:pointer;list-style-position:outside;margin-left:{INDENT}"
+# a body that shows only some lines (`height`), the last ones
 ROOM = "box-sizing:border-box;overflow:auto;display:flex;flex-direction:column-reverse"
 BODY = f"padding:2px 0 1px {INDENT}"
 BOX = f"border-radius:{RADIUS};padding:5px 10px;margin:3px 0 0"
@@ -124,13 +109,12 @@ HEIGHT = "max-height:20em"
 WHOLE = "-webkit-user-select:all;user-select:all"
 SCROLLS = 60  # letters; a longer line may be too long for a narrow column, so it must scroll
 MONO = f"font-size:{SMALL};{FAMILY};background-color:transparent;padding:0;white-space:nowrap"
-GLYPH = (
-    "display:inline-block;width:17px"  # a tool's glyph: a fixed width, so that the names line up
-)
+GLYPH = "display:inline-block;width:17px"  # of a tool: of one width, so that the names line up
 BAR = "height:5px;border-radius:3px;margin:3px 0 0"
 BAR_WORDS = f"font-size:{SMALL};line-height:16px"  # removing a bar moves the page by 24 px
 SMALL_TEXT = f"font-size:{SMALL}"
 DIM = ink("muted")
+LINK = f"color:{mixed('var(--jp-content-link-color,rgb(40,110,220))', 85)}"
 ANSWER = f"font-size:{PROSE};line-height:1.55;padding:8px 0 1px"
 THOUGHT = f"font-size:{BASE};line-height:1.5"
 TABLE = f"border-collapse:collapse;margin:4px 0 0;font-size:{SMALL};border:0"
@@ -142,6 +126,7 @@ CUT = f"{ENDS};white-space:nowrap"
 # a wide block ends with an edge at the right, which shows that it scrolls
 EDGE = f"width:fit-content;max-width:100%;border-right:{LINE}"
 LONG = "min-width:150px"  # else the unbroken cells beside it squeeze it to one word a line
+BROKEN = f"{LONG};overflow-wrap:anywhere"  # a cell whose longest word would squeeze the others
 NUMERIC = "text-align:right;font-variant-numeric:tabular-nums;padding-left:14px"
 SIDE = f"{CELL};white-space:pre-wrap;overflow-wrap:anywhere;{FAMILY}"
 TREE = "list-style:none;margin:4px 0 0;padding:0"

@@ -1,13 +1,7 @@
 """The waterfall of a run's time (`waterfall`) as static HTML and as text.
 
 Why bars of text: some readers (GitHub, mail, a diff) remove styles, scripts and pictures; block
-characters in a table stay readable everywhere.
-
-Rules
-- A run without times, or without an event that takes time, yields a sentence that says so.
-- Text of a model or tool is cut, shows what it hides, and is escaped in the HTML, which has no
-  script, style element, class or picture.
-- In the sums, time of parallel work counts once.
+characters in a table stay readable everywhere. Labels come from models and tools, so they are cut.
 """
 
 from __future__ import annotations
@@ -48,13 +42,13 @@ class Timeline:
         self._events = list(log)
 
     def __str__(self) -> str:
-        return text(self._events)
+        return timeline_text(self._events)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/html": timeline(self._events), "text/plain": text(self._events)}
+        return {"text/html": timeline_html(self._events), "text/plain": timeline_text(self._events)}
 
 
-def timeline(log: Sequence[Event]) -> str:
+def timeline_html(log: Sequence[Event]) -> str:
     """Return the waterfall of a run as HTML."""
     lines, total = list_time_rows(log), _measure_run(log)
     if why := _explain_empty(log, lines):
@@ -70,7 +64,7 @@ def timeline(log: Sequence[Event]) -> str:
     )
 
 
-def text(log: Sequence[Event]) -> str:
+def timeline_text(log: Sequence[Event]) -> str:
     """Return the waterfall of a run as plain text."""
     lines, total = list_time_rows(log), _measure_run(log)
     if why := _explain_empty(log, lines):

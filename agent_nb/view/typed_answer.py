@@ -1,12 +1,10 @@
 """A typed answer as nodes: rows as a table, an object as fields and values, a scalar as it is.
 
-Why: people read JSON better as a table. The answer may have a million rows, so tables are bounded.
+Why: people read JSON better as a table. The answer may have a million rows, so tables and cells are
+bounded, and say what they leave out.
 
-Rules
-- Only the text of an answer that its event marks as typed comes here; other text is never parsed.
-- Tables and cells are bounded (`MOST_ROWS`, `MOST_COLUMNS`, `LONGEST_CELL`). A table says how much
-  is left out; a cut cell ends with an ellipsis.
-- Only the answer and its fields become tables; deeper values are JSON in a cell, or a tree.
+Rule: only the text of an answer that its event marks as typed comes here; other text is never
+parsed.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from ..wire import lenient_loads
 from .format import clip_text, count_noun, text_row
 from .nodes import Code, Json, Node, Prose, Row, T, Table
 from .state.text import Text
-from .values import LONGEST_CELL, are_objects, bounded, cell
+from .values import LONGEST_CELL, are_objects, bound_text, format_cell
 
 MOST_ROWS = 50  # of a table; an object has one row for each of its small fields
 MOST_COLUMNS = 12  # of a table; also the most large fields of an object
@@ -27,23 +25,23 @@ NOTHING = "–"  # null
 WHOLE_ADVICE = ": output_frame() has them all"  # for an answer of which a table leaves out a part
 
 
-def nodes(text: str, name: str, order: tuple[str, ...] = ()) -> tuple[Node, ...]:
+def answer_nodes(text: str, name: str, order: tuple[str, ...] = ()) -> tuple[Node, ...]:
     """Return the nodes of an answer: `text` is JSON of the type `name` with fields in `order`.
 
     Text that is not JSON, or too long, is shown as code.
     """
     if len(text) > LONGEST:
-        return (code(text),)
+        return (json_code(text),)
     try:
         value = lenient_loads(text)
         return (_caption(name, value), *_draw_value(order_fields(value, order)))
     except (ValueError, RecursionError):  # a record that was changed or cut
-        return (code(text),)
+        return (json_code(text),)
 
 
-def code(text: str) -> Node:
+def json_code(text: str) -> Node:
     """Return text as JSON code: an answer that is still being written, or that is not valid."""
-    return Code(bounded(text), "json")
+    return Code(bound_text(text), "json")
 
 
 def _caption(name: str, value: Any) -> Row:
@@ -59,7 +57,7 @@ def _draw_value(value: Any) -> tuple[Node, ...]:
     if isinstance(value, list):
         return (_draw_table(value, WHOLE_ADVICE),) if value else (text_row("No items."),)
     if isinstance(value, str):
-        return (Prose(Text(bounded(value))),) if value.strip() else (text_row("An empty text."),)
+        return (Prose(Text(bound_text(value))),) if value.strip() else (text_row("An empty text."),)
     return (Row((T(_draw_cell(value), bold=True, mono=True),)),)
 
 
@@ -124,4 +122,4 @@ def _are_numbers(values: list[Any]) -> bool:
 
 
 def _draw_cell(value: Any) -> str:
-    return NOTHING if value is None else cell(value)
+    return NOTHING if value is None else format_cell(value)

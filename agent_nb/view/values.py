@@ -1,11 +1,8 @@
 """The result of a tool as nodes (text, JSON tree, table, image, diff, traceback), and its gist.
 
-Why bounded: tools return anything, also gigabytes of text, and a page must open at once.
-
-Rules
-- A mime bundle is shown in the first form of `_FORMS` that can be drawn; every form is bounded.
-- Nothing is escaped or sanitised here: the drawers do that. They draw a `Pre` as a terminal shows
-  it, so the hidden characters of arguments are made visible here.
+Why bounded: tools return anything, also gigabytes of text, and a page must open at once. The
+drawers escape, and draw a `Pre` as a terminal shows it: the hidden characters of arguments are made
+visible here.
 """
 
 from __future__ import annotations
@@ -17,8 +14,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..wire import Shown, describe_size
+from ..wire import Attachment, cut_middle, describe_size
 from .call_line import CODE, find_language
+from .display import widget
 from .format import clip_text, count_noun, join_parts, text_row
 from .nodes import Code, Diff, Fold, Html, Image, Interactive, Json, Node, Pre, Prose, Row, T, Table
 from .visible import show_hidden
@@ -73,7 +71,7 @@ def content_nodes(content: Any) -> tuple[Node, ...]:
     """Return the nodes of a text or JSON value."""
     if isinstance(content, str):
         return text_nodes(content)
-    return (table(content) or Json(content),)
+    return (make_table(content) or Json(content),)
 
 
 def text_nodes(text: str) -> tuple[Node, ...]:
@@ -81,12 +79,12 @@ def text_nodes(text: str) -> tuple[Node, ...]:
     if not text.strip():
         return ()
     if _TRACE.search(text[:4000]):
-        return traceback(text)
+        return draw_traceback(text)
     if _DIFF.search(text[:400]):
-        return (Diff(bounded(text)),)
+        return (Diff(bound_text(text)),)
     if text.lstrip()[:1] in "{[":
         return _json_text(text)
-    return (Pre(bounded(text)),)
+    return (Pre(bound_text(text)),)
 
 
 def is_diff(text: str) -> bool:
@@ -94,13 +92,13 @@ def is_diff(text: str) -> bool:
     return _DIFF.match(text) is not None
 
 
-def traceback(text: str) -> tuple[Node, ...]:
+def draw_traceback(text: str) -> tuple[Node, ...]:
     """Return the last line of a traceback, with the whole of it in a fold."""
     last = next((line for line in reversed(text.splitlines()) if line.strip()), "error")
     head = text_row(f"Traceback — {count_noun(len(text.splitlines()), 'line')}")
     return (
         text_row(clip_text(last, 400), "bad", wrap=True),
-        Fold((head,), (Code(bounded(text), "pytb"),), title="Traceback"),
+        Fold((head,), (Code(bound_text(text), "pytb"),), title="Traceback"),
     )
 
 
@@ -109,16 +107,13 @@ def _json_text(text: str) -> tuple[Node, ...]:
         value = json.loads(text) if len(text) <= LONGEST else None
     except (ValueError, RecursionError):
         value = None
-    return content_nodes(value) if isinstance(value, dict | list) else (Pre(bounded(text)),)
+    return content_nodes(value) if isinstance(value, dict | list) else (Pre(bound_text(text)),)
 
 
-def bounded(text: str, limit: int = LONGEST) -> str:
-    """Return a text cut to about `limit` characters: head, tail, and the size of the rest."""
-    if len(text) <= limit:
-        return text
-    half = limit // 2
-    left_out = count_noun(len(text) - 2 * half, "character")
-    return f"{text[:half]}\n… {left_out} left out here; the log has them …\n{text[-half:]}"
+def bound_text(text: str, limit: int = LONGEST) -> str:
+    """Return a text cut to `limit` characters: head, size of what is left out, tail."""
+    left_out = count_noun(len(text) - limit, "character")
+    return cut_middle(text, limit, f"… {left_out} left out here; the log has them …")
 
 
 def argument_nodes(tool: str, args: Mapping[str, Any]) -> tuple[Node, ...]:
@@ -129,7 +124,7 @@ def argument_nodes(tool: str, args: Mapping[str, Any]) -> tuple[Node, ...]:
     for key, long_text in long_texts.items():
         if len(args) > 1:
             parts.append(Row((T(key, tone="muted", mono=True),)))
-        text, language = show_hidden(bounded(long_text)), find_language(tool, key, args)
+        text, language = show_hidden(bound_text(long_text)), find_language(tool, key, args)
         parts.append(Code(text, language) if language else Pre(text))
     return tuple(parts)
 
@@ -151,7 +146,7 @@ def newest_text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def table(value: Any) -> Table | None:
+def make_table(value: Any) -> Table | None:
     """Return a table if `value` is a list of objects that fits one, else None.
 
     The first `MOST_ROWS` objects must be flat, and have `MOST_COLUMNS` keys in all at most.
@@ -164,7 +159,7 @@ def table(value: Any) -> Table | None:
     cells = [v for row in shown for v in row.values()]
     if len(columns) > MOST_COLUMNS or any(isinstance(v, dict | list) for v in cells):
         return None
-    rows = tuple(tuple(cell(row.get(c, "")) for c in columns) for row in shown)
+    rows = tuple(tuple(format_cell(row.get(c, "")) for c in columns) for row in shown)
     note = count_noun(len(value) - MOST_ROWS, "more row") if len(value) > MOST_ROWS else ""
     return Table(tuple(columns), rows, note)
 
@@ -174,7 +169,7 @@ def are_objects(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(v, dict) and v for v in value)
 
 
-def cell(value: Any) -> str:
+def format_cell(value: Any) -> str:
     """Return a JSON value as the text of a table cell."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return clip_text(text, LONGEST_CELL)
@@ -202,7 +197,7 @@ def _html(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
     text = display.get("text/plain")
     if not isinstance(value, str) or len(value) > LARGEST_IMAGE:
         return ()
-    return (Html(value, bounded(text) if isinstance(text, str) else ""),)
+    return (Html(value, bound_text(text) if isinstance(text, str) else ""),)
 
 
 def _latex(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
@@ -216,7 +211,7 @@ def _latex(mime: str, value: Any, display: dict[str, Any]) -> tuple[Node, ...]:
     )
     if is_one_formula and bare:
         value = "$$\n" + re.sub(r"\n\s*\n", "\n", bare) + "\n$$"  # a blank line would end it
-    return (Prose(bounded(value)),)
+    return (Prose(bound_text(value)),)
 
 
 # MIME type -> function; the richest form comes first, and the first that can be drawn is taken
@@ -224,7 +219,7 @@ _FORMS: dict[str, Callable[[str, Any, dict[str, Any]], tuple[Node, ...]]] = {
     **dict.fromkeys(IMAGES, _image),
     "text/html": _html,
     "text/markdown": lambda _, value, __: (
-        (Prose(bounded(value)),) if isinstance(value, str) else ()
+        (Prose(bound_text(value)),) if isinstance(value, str) else ()
     ),
     "text/latex": _latex,
     "application/json": lambda _, value, __: content_nodes(value),
@@ -232,13 +227,14 @@ _FORMS: dict[str, Callable[[str, Any, dict[str, Any]], tuple[Node, ...]]] = {
 }
 
 
-def pictures(attachments: Sequence[Mapping[str, Any]], of: str = "") -> tuple[Node, ...]:
+def draw_attachments(attachments: Sequence[Mapping[str, Any]], of: str = "") -> tuple[Node, ...]:
     """Return attachments as images, charts and tables; images after `OPEN_PICTURES` in a fold.
 
     `of`: the name of the tool that made them. An attachment that cannot be drawn becomes a line
     with its type.
     """
-    nodes = [node for n, a in Shown.number_all(attachments) for node in _draw_attachment(n, a, of)]
+    numbered = Attachment.number_all(attachments)
+    nodes = [node for n, a in numbered for node in _draw_attachment(n, a, of)]
     images = [node for node in nodes if isinstance(node, Image)]
     folded = tuple(images[OPEN_PICTURES:])
     if not folded:
@@ -248,9 +244,9 @@ def pictures(attachments: Sequence[Mapping[str, Any]], of: str = "") -> tuple[No
     return (*(node for node in nodes if node not in folded), fold)
 
 
-def _draw_attachment(number: int, attachment: Shown, of: str) -> tuple[Node, ...]:
+def _draw_attachment(number: int, attachment: Attachment, of: str) -> tuple[Node, ...]:
     """Return an attachment as a picture, a chart, a widget, or what its mime bundle shows."""
-    note = attachment.get(Shown.NOTE)
+    note = attachment.get(Attachment.NOTE)
     notes = (text_row(clip_text(note, 300), wrap=True),) if isinstance(note, str) else ()
     picture = (_draw_picture(number, attachment, of),) if attachment.get("data") else ()
     # without a mime bundle: the picture, or a line that names the type if nothing can be drawn
@@ -258,12 +254,11 @@ def _draw_attachment(number: int, attachment: Shown, of: str) -> tuple[Node, ...
         return picture + notes if picture else (_draw_picture(number, attachment, of),)
     kind, chart = attachment.chart
     if attachment.model_id:
-        view = {"version_major": 2, "version_minor": 0, "model_id": attachment.model_id}
         still = picture or value_nodes(None, attachment.display)
-        return (Interactive({Shown.WIDGET: view}, still),)
+        return (Interactive(widget(attachment.model_id), still),)
     if not kind:
         return picture or value_nodes(None, attachment.display)
-    if Shown.explain_refusal(kind, chart):  # a forged record: ours refused it before
+    if Attachment.explain_refusal(kind, chart):  # a forged record: ours refused it before
         return picture or (_draw_picture(number, attachment, of),)
     caption = f"figure {number}{of and f' of {of}'}: {attachment.chart_name}"
     return (_draw_chart(kind, chart, caption, picture, notes),)
@@ -296,7 +291,9 @@ def _draw_picture(number: int, attachment: Mapping[str, Any], of: str) -> Node:
     return text_row(f"attached: {clip_text(kind, 60) or 'file'}")
 
 
-def gist(content: Any, display: dict[str, Any] | None = None, *, pictures: int = 0) -> str:
+def describe_result(
+    content: Any, display: dict[str, Any] | None = None, *, pictures: int = 0
+) -> str:
     """Return a result in a few words: its only line, the names of its fields, or its size.
 
     `pictures`: the number of its figures; if it has any, only that is returned, as `2 figures`.
@@ -317,14 +314,8 @@ def gist(content: Any, display: dict[str, Any] | None = None, *, pictures: int =
 
 
 def _text_gist(text: str) -> str:
-    lines = text.count("\n", 0, 1_000_000) + 1 if text.strip() else 0  # bounds the work
     first = next((line for line in text[:4000].splitlines() if line.strip()), "")
-    if lines <= 1:
-        return clip_text(first, LONGEST_GIST)
     # the tool `variables` begins with the class and the shape, which say more than a size
-    data_line = re.match(r"^(DataFrame|Series|ndarray)\b.*", first)
-    return (
-        clip_text(first, LONGEST_GIST)
-        if data_line
-        else count_noun(lines - text.endswith("\n"), "line")
-    )
+    if "\n" not in text or text.isspace() or re.match(r"(?:DataFrame|Series|ndarray)\b", first):
+        return clip_text(first, LONGEST_GIST)
+    return count_noun(text.count("\n") + (not text.endswith("\n")), "line")

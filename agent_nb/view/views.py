@@ -1,18 +1,14 @@
-"""Whether anyone can see a live page: its views, as front ends count them.
-
-A view is one rendering of the page's widget in a front end; a *browser page* that opens the
-notebook renders its own. (A `RunView` is the state of a run, folded from events.)
+"""Whether anyone can see a live page: its views (renderings) as front ends count them.
 
 Why: a question whose card cannot be seen would wait for ever. A front end drops a card without a
 message: the cell runs again, its output is cleared, or the browser page is reloaded.
 
 Rules
-- Until a first view is counted, the page is not lost.
-- A browser page that opens may replace another or join it, and one that closes sends nothing. So at
-  each opening the count starts again at 0, and the page has `OPENING` seconds to show the card.
-- A moved cell loses its view for a moment; only a loss of `GONE` seconds counts. After the move,
+- A browser page that opens may replace another or join it, and one that closes sends nothing. So
+  each opening starts the count at 0, and the page has `OPENING` seconds to show the card.
+- A moved cell loses its view for a moment, so only a loss of `GONE` seconds counts. After the move,
   its output area ignores updates of its display (JupyterLab 4.6): `shown_again`.
-- Thread-safe: front ends report views on several threads.
+- Front ends report views on several threads, so every method takes the lock.
 """
 
 from __future__ import annotations
@@ -33,7 +29,7 @@ OPENED: Schedule = ((OPENING, "redraw"), (SHOWN, "display"), (SHOWN, ""))  # a b
 
 
 class Views:
-    """The views of one live page; they have no clock and no widget.
+    """The views of one live page. Before a first view is counted, the page is not lost.
 
     - `counted`: a view was counted at least once.
     - `lost`: no view is left, and showing the page again failed, until a view or a page comes.

@@ -1,12 +1,9 @@
 """Hostile text made harmless: characters that hide, reverse or erase others become visible.
 
 Why: a tool name or an argument that reverses the reading direction can show another command than
-the one that will run.
-
-Rules
-- Every drawer applies these functions: `show_hidden` to names and arguments, `show_output` to
-  outputs and code.
-- Prose (`show_prose`) keeps the direction marks that other scripts need, but not `_OVERRIDES`.
+the one that will run. Each drawer applies `show_hidden` to names and arguments, `show_output` to
+outputs and code, and `show_prose` to running text, which needs the direction marks of other
+scripts.
 """
 
 from __future__ import annotations
@@ -15,8 +12,9 @@ import re
 
 from ..wire import escape_hidden, strip_ansi
 
-# the beginning of an escape sequence, at the end of a text that goes on
-_CUT_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]{0,200}\x1b?|[ -/]*)\Z")
+# the beginning of an escape sequence, at the end of a text that goes on; bounded, or a string for
+# the terminal that never ends would hold back all that follows
+_CUT_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[]PX^_][^\x07\x1b\x9c]{0,4096}\x1b?|[ -/]*)\Z")
 # characters that embed, isolate or override the direction of a text
 _OVERRIDES = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -38,7 +36,7 @@ def show_output(text: str) -> str:
 
 
 def without_cut_escape(text: str) -> str:
-    """Return output that goes on without an escape sequence that is cut at its end."""
+    """Return growing output without an escape sequence that is cut off at its end."""
     return _CUT_ANSI.sub("", text)
 
 

@@ -1,12 +1,7 @@
 """Where the time of a run went, as rows of segments: model requests, tools, nodes and waiting.
 
-Why: the cards show what happened, but not which request or tool the user waited for.
-
-Rules
-- A request, call or node that is open at the end of the log ends at the time of the last event.
-- Times are seconds since the run's first event.
-- Kinds of segments: `wait`, `think`, `call` (the model writes a call), `respond`, `tool` (a call
-  runs), `failed` (a call runs, and its result is not `ok`), `node`.
+Why: the cards show what happened, but not which request or tool the user waited for. Times are
+seconds since the run's first event.
 """
 
 from __future__ import annotations
@@ -18,11 +13,16 @@ import msgspec
 
 from .. import events as e
 from ..events import Event
+from ..wire import as_dict
 from .state.think_cards import first_delta
 
 
 class Segment(msgspec.Struct, frozen=True):
-    """A stretch of time in seconds since the run began, and its kind."""
+    """A stretch of time, in seconds since the run began.
+
+    `kind`: `wait`, `think`, `call` (the model writes a call), `respond`, `tool` (a call runs),
+    `failed` (a call runs, and its result is not `ok`) or `node`.
+    """
 
     kind: str
     start: float
@@ -109,7 +109,7 @@ class _TimeRows:
         for call_id, start in self._running.items():
             name, segments = self._calls[call_id]
             row = (*segments, Segment("tool", start, self._last))
-            self._rows.append(TimeRow(name, row, _find_level(call_id), open_note))
+            self._rows.append(TimeRow(name, row, call_id.count("/"), open_note))
         for name, start, level in self._spans.values():
             row = (Segment("node", start, self._last),)
             self._rows.append(TimeRow(name, row, level, open_note))
@@ -184,13 +184,9 @@ class _TimeRows:
             segments = [*segments, Segment(kind, start, max(end, start))]
         if segments:
             note = "" if event.status == "ok" else event.status
-            level = _find_level(event.call_id)
+            # the id of a call inside a sub-agent begins with the ids of the calls around it
+            level = event.call_id.count("/")
             self._rows.append(TimeRow(name or event.name, tuple(segments), level, note))
-
-
-def _find_level(call_id: str) -> int:
-    # the id of a call inside a sub-agent begins with the ids of the calls around it
-    return call_id.count("/")
 
 
 # name of an extension event about a node of a graph of thought -> its phase
@@ -205,7 +201,7 @@ def _read_plan_node(event: e.Extension) -> e.Node | None:
     """Return the event of a node that an extension stands for, None for another extension."""
     if event.namespace != "loom" or event.name not in PHASES:
         return None
-    fields = event.payload if isinstance(event.payload, dict) else {}
+    fields = as_dict(event.payload)
     name = str(fields.get("id", fields.get("node_id", "")))
     result = f"error: {fields.get('error', '')}" if event.name == "got_node_failed" else ""
     return e.Node(name=name, phase=PHASES[event.name], result=result, span=f"plan {name}")

@@ -1,14 +1,12 @@
 """Bytes and text below the level of events: framing, redaction, JSON, pictures. No I/O.
 
-Why: every room above reads and writes text, and all should do so by one set of rules.
-
 Read `sse` first: every decoder here has its shape, a core with `feed` and `close`. `media` takes
 place, camera and comments out of pictures, with a file for each format; `redact` takes keys out of
 texts, which `key_forms` describes and `key_search` finds.
 
 Order of imports, lowest level first: compression, exif, gif, hidden_characters, key_forms,
   picture_size, plain_values, sse, surrogates, text_limits, unpicklable
-< jpeg, json_text, key_search, progress_bar, webp
+< jpeg, json_text, key_search, webp
 < chart_safety, console, media, redact
 < charts
 """
@@ -18,7 +16,7 @@ from typing import TYPE_CHECKING
 from ..host.door import open_door
 
 if TYPE_CHECKING:
-    from .charts import Shown as Shown
+    from .charts import Attachment as Attachment
     from .compression import FileDecompressor as FileDecompressor
     from .compression import decompress_body as decompress_body
     from .compression import read_unzipped as read_unzipped
@@ -61,7 +59,7 @@ if TYPE_CHECKING:
 
 # file of the room -> the names that it defines
 _NAMES = {
-    "charts": "Shown",
+    "charts": "Attachment",
     "compression": "FileDecompressor decompress_body read_unzipped",
     "console": "Console",
     "hidden_characters": "escape_hidden escape_unprintable find_hidden strip_ansi strip_hidden",

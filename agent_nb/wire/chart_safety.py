@@ -1,24 +1,25 @@
-"""Decide whether a chart may be kept: it must load nothing, and change nothing but its own place.
+"""Decides whether a chart may be stored: it must load nothing, and change nothing outside it.
 
-Why: charts come from anywhere, and a front end draws them when a notebook is opened.
+Charts come from anywhere, and a front end draws them when a notebook is opened.
 
 Rules
-- A chart that loads anything from an address is refused: a forged result would contact a stranger
-  when the notebook is opened. That holds too for what a button, a frame, a cursor or a tooltip
-  of the chart would load later, and for paths of the page's own server.
+- A chart that loads anything from an address is refused: it would contact a stranger. That holds
+  too for what a button, a frame, a cursor or a tooltip of the chart would load later, and for paths
+  of the page's own server.
 - A chart whose JSON has `__proto__` or `constructor.prototype` anywhere is refused: as a key or in
   a path, merging it would change every object of the page.
-- Instructions for the program that embeds a chart (`usermeta`, addresses in Plotly's `config`) are
-  removed, and so do not count.
+- A Vega chart whose inputs may do more than set a value of the chart is refused: a front end writes
+  each key of `bind` as an attribute, also `onfocus`, and dispatches clicks to any `element`.
 """
 
 from __future__ import annotations
 
 import re
+from html import unescape
 from itertools import pairwise
 from typing import Any
 
-from .json_text import as_dict, dumps
+from .json_text import as_dict, as_list, dumps
 
 PLOTLY = "application/vnd.plotly.v1+json"
 VEGA_LITE = "application/vnd.vegalite.v5+json"
@@ -38,6 +39,14 @@ _DROPPED_CHARACTERS = re.compile(r"[\x00-\x20]+")  # browsers drop these, or som
 # an address, or a path: the page's own server may act on a request
 _ADDRESS = re.compile(r"(?:[a-z][\w+.-]*:|\.{0,2}[/\\])", re.IGNORECASE)
 _INLINE_PICTURE = re.compile(r"data:image/", re.IGNORECASE)
+_TAG = re.compile(r"<[^<>]*>")
+# the beginning of a tag that Plotly knows, at the end of a text: another text may complete it
+_OPEN_TAG = re.compile(
+    r"<(?:[abisu]?|em?|su[bp]?|spa?n?|str?o?n?g?|(?:%|(?:[abisu]|em|su[bp]|span|strong)\s)[^<>]*)\Z",
+    re.IGNORECASE,
+)
+# a function of CSS besides those of colours, or an escape, which may be a part of its name
+_STYLE_CALL = re.compile(r"\\|(?<!rgb)(?<!rgba)(?<!hsl)(?<!hsla)\(", re.IGNORECASE)
 # the parts of a key of Plotly, which may be a path: images[0].source
 _KEY_PARTS = re.compile(r"[^.\[\]\s]*[^.\[\]\s\d][^.\[\]\s]*")
 # sought in the whole JSON, so a chart with one of these in its data is refused too
@@ -48,11 +57,16 @@ _cursor_word = re.compile(r"[\w-]+").fullmatch  # a picture would be url(…)
 _TOOLTIP_PICTURE = re.compile(
     r"""\bimage\\?["']?\s*:|"(?:field|title|as|fields)":(?:\[[^\]]*)?"image"|"values":"[^"]*\bimage\b|\\\\[ux]"""
 )
+# keys of an input of Vega that only describe it
+_INPUT_KEYS = frozenset({
+    "input", "options", "labels", "min", "max", "step", "name", "debounce", "placeholder",
+    "autocomplete", "legend",
+})  # fmt: skip
 _MOST_LEVELS = 100  # of a chart
 
 
-def kept_type(kind: str) -> str:
-    """Return the MIME type under which a chart is kept, "" for another type."""
+def stored_type(kind: str) -> str:
+    """Return the MIME type under which a chart is stored, "" for another type."""
     vega = _VEGA.fullmatch(kind)
     if vega is not None:
         return VEGA_LITE if vega[1] else VEGA
@@ -60,7 +74,10 @@ def kept_type(kind: str) -> str:
 
 
 def without_instructions(kind: str, chart: dict[str, Any]) -> dict[str, Any]:
-    """Return a chart without fields that make an embedding program load something."""
+    """Return a chart without instructions for the program that embeds it.
+
+    These are `usermeta`, and addresses in Plotly's `config`.
+    """
     fields = {key: value for key, value in chart.items() if key != "usermeta"}
     if kind == PLOTLY:
         config = as_dict(fields.pop("config", None))
@@ -71,7 +88,7 @@ def without_instructions(kind: str, chart: dict[str, Any]) -> dict[str, Any]:
 
 
 def explain_refusal(kind: str, chart: Any) -> str:
-    """Return why a chart is not kept as JSON, "" if it is."""
+    """Return why a chart is not stored as JSON, "" if it is."""
     if not isinstance(chart, dict):
         return _NO_OBJECT
     try:
@@ -80,7 +97,10 @@ def explain_refusal(kind: str, chart: Any) -> str:
             return f"its JSON has {len(text) / 1e6:.1f} MB, at most {LARGEST / 1e6:.0f} MB are kept"
         if any(key in text for key in _POLLUTING_KEYS):
             return "it would change every object of the page"
-        return "it loads something from an address" if loads_address(kind, chart) else ""
+        if loads_address(kind, chart):
+            return "it loads something from an address"
+        reaches_out = kind != PLOTLY and _reaches_out(without_instructions(kind, chart))
+        return "its inputs may change the page" if reaches_out else ""
     except NO_JSON:
         return _NO_OBJECT
 
@@ -110,7 +130,7 @@ def _loads_any(kind: str, value: Any, depth: int) -> bool:
 def _member_loads(kind: str, key: Any, member: Any, depth: int) -> bool:
     """Return whether the member `key` of a dict or list, or anything in it, loads an address."""
     if kind == PLOTLY:
-        if _is_loading_key(key) and _is_address(member):
+        if (_is_loading_key(key) and _is_address(member)) or _text_loads(member):
             return True
         # the arguments of a button: a path, and the value that it gets
         pairs = pairwise(member) if key in ("args", "args2") and isinstance(member, list) else ()
@@ -132,10 +152,34 @@ def _is_loading_key(key: Any) -> bool:
     return bool(parts) and parts[-1] in _LOADING_KEYS
 
 
+def _text_loads(text: Any) -> bool:
+    """Return whether a text of Plotly has, or may become, a tag whose style loads something."""
+    if not isinstance(text, str) or "<" not in text:
+        return False
+    if _OPEN_TAG.search(text):
+        return True
+    return any(
+        "%{" in tag or ("style" in tag.lower() and _STYLE_CALL.search(unescape(tag)))
+        for tag in _TAG.findall(text)
+    )
+
+
 def _is_cursor(value: Any) -> bool:
     """Return whether the cursor of a Vega mark is a word, and so no picture."""
     word = value.get("value") if isinstance(value, dict) and len(value) == 1 else value
     return isinstance(word, str) and _cursor_word(word) is not None
+
+
+def _reaches_out(value: Any) -> bool:
+    """Return whether an input in a part of a Vega chart may do more than set a value of it."""
+    items = value.items() if isinstance(value, dict) else enumerate(as_list(value))
+    return any((k == "bind" and not _is_input(v)) or _reaches_out(v) for k, v in items)
+
+
+def _is_input(bind: Any) -> bool:
+    """Return whether what `bind` holds, one input or inputs by field, only describes inputs."""
+    fields = as_dict(bind).items()
+    return all(k in _INPUT_KEYS or (isinstance(v, dict) and _is_input(v)) for k, v in fields)
 
 
 def _may_show_pictures(chart: dict[str, Any]) -> bool:

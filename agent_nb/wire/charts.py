@@ -4,16 +4,10 @@ An attachment has a picture (`media`), a display (a MIME bundle), or both:
 
     {"media_type": "image/png", "data": "<base64>", "display": {MIME type: content}}
 
-Why JSON: a front end draws a chart from it without running code. The HTML of chart libraries is a
-script, which needs a network and does nothing in an untrusted notebook.
-
-Rules
-- A chart is kept under one of the `CHARTS` types: any version of Vega becomes the newest that
-  JupyterLab draws.
-- A chart is refused if it may do harm (`chart_safety`), and loses its instructions for the program
-  that embeds it.
-- HTML that needs a script or a frame is not kept; other HTML is sanitised when it is drawn.
-- A widget exists in its kernel only. `LIVE` holds its id, and is never recorded.
+A front end draws a chart from its JSON without running code. The HTML of chart libraries is a
+script, which needs a network and does nothing in an untrusted notebook. So HTML with a script or a
+frame is dropped; other HTML is sanitised when it is drawn. A widget exists in its kernel only: its
+id (`LIVE`) is not recorded.
 """
 
 from __future__ import annotations
@@ -35,7 +29,7 @@ _model_id = re.compile(r"[\w-]{1,64}").fullmatch
 _LONGEST_NOTE = 300  # characters
 
 
-class Shown(dict[str, Any]):
+class Attachment(dict[str, Any]):
     """A copy of an attachment, whose content may be forged; only `clean` checks it."""
 
     DISPLAY: ClassVar = "display"  # the key of the MIME bundle
@@ -81,7 +75,9 @@ class Shown(dict[str, Any]):
         return bool(self.get("data") or not self.display or self.chart[0])
 
     @classmethod
-    def number_all(cls, attachments: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, Shown]]:
+    def number_all(
+        cls, attachments: Iterable[Mapping[str, Any]]
+    ) -> Iterator[tuple[int, Attachment]]:
         """Yield attachments with their numbers among the figures; 0 for other attachments."""
         number = 0
         for attachment in map(cls, attachments):
@@ -89,7 +85,7 @@ class Shown(dict[str, Any]):
             yield (number if attachment.is_figure else 0), attachment
 
     @classmethod
-    def clean(cls, value: Any) -> Shown | None:
+    def clean(cls, value: Any) -> Attachment | None:
         """Return `value`, which may come from anywhere, as an attachment to keep, or None."""
         if not isinstance(value, Mapping):
             return None
@@ -103,9 +99,8 @@ class Shown(dict[str, Any]):
             chart = {cls.DISPLAY: bundle} if cls.find_chart(bundle)[0] else {}
             return cls({**picture, **chart, **extras})
         if not bundle and own.model_id:
-            bundle = {
-                "text/plain": str(own.display.get("text/plain", "a widget"))[: chart_safety.LARGEST]
-            }
+            text = str(own.display.get("text/plain", "a widget"))
+            bundle = {"text/plain": text[: chart_safety.LARGEST]}
         if not bundle:
             return None
         return cls({"media_type": next(iter(bundle)), "data": "", cls.DISPLAY: bundle, **extras})
@@ -118,13 +113,9 @@ class Shown(dict[str, Any]):
     @staticmethod
     def clean_display(bundle: Mapping[str, Any]) -> dict[str, Any]:
         """Return the part of a displayed MIME bundle to keep; {} if that is only plain text."""
-        text = bundle.get("text/plain")
-        plain = (
-            {"text/plain": replace_surrogates(text[: chart_safety.LARGEST])}
-            if isinstance(text, str)
-            else {}
-        )
-        kind, chart = Shown.find_chart(bundle)
+        text, limit = bundle.get("text/plain"), chart_safety.LARGEST
+        plain = {"text/plain": replace_surrogates(text[:limit])} if isinstance(text, str) else {}
+        kind, chart = Attachment.find_chart(bundle)
         if not kind:
             contents = {m: bundle[m] for m in _STATIC_TYPES if _is_static(m, bundle.get(m))}
         elif chart_safety.explain_refusal(kind, chart):
@@ -136,7 +127,7 @@ class Shown(dict[str, Any]):
     @staticmethod
     def find_chart(bundle: Mapping[str, Any]) -> tuple[str, Any]:
         """Return the chart of a MIME bundle under the type that is kept, else ("", None)."""
-        charts = ((chart_safety.kept_type(str(kind)), content) for kind, content in bundle.items())
+        charts = ((chart_safety.stored_type(str(k)), content) for k, content in bundle.items())
         return next(((kind, content) for kind, content in charts if kind), ("", None))
 
     explain_refusal = staticmethod(chart_safety.explain_refusal)

@@ -1,14 +1,8 @@
-"""Decompress bodies in small pieces: memory stays bounded whatever a body expands to.
+"""Decompresses bodies in small pieces: memory stays bounded whatever a body expands to.
 
-Why not in the HTTP client: it decodes a whole chunk at once, and encodings within encodings, so
-that 2 KB become 4 GB before any limit is checked.
-
-Rules
-- gzip and deflate (zlib), once. Any other encoding, several, and undecodable data raise WireError.
-- `feed` is lazy and yields at most `PIECE` decompressed bytes at a time, so its caller can stop
-  between two pieces. Data without compression pass unchanged.
-- `decompress_body` yields to the event loop between two pieces, so that a stop or time limit takes
-  effect.
+httpx decodes a whole chunk at once, and encodings within encodings, so that 2 KB become
+4 GB before any limit is checked. Here `feed` is lazy and yields at most `PIECE` decompressed bytes
+at a time, so that its caller can stop between two pieces.
 """
 
 from __future__ import annotations
@@ -23,6 +17,7 @@ import anyio.lowlevel
 from ..errors import WireError
 
 PIECE = 64 * 1024  # bytes
+_SLICE = 8 * 1024  # bytes decompressed at once: zlib copies the rest for each piece and member
 _KNOWN = ("gzip", "x-gzip", "deflate")
 _MAGIC = b"\x1f\x8b"  # the first bytes of a gzipped file
 _GZIP_OR_ZLIB = zlib.MAX_WBITS | 32  # the first bytes decide
@@ -31,7 +26,8 @@ _GZIP_OR_ZLIB = zlib.MAX_WBITS | 32  # the first bytes decide
 class Decompressor:
     """Decompresses one body; `encoding` is the value of its Content-Encoding header.
 
-    Raises WireError for an unknown encoding.
+    gzip and deflate (zlib) are read, once; without an encoding, data pass unchanged. Raises
+    WireError for any other encoding, and for several.
     """
 
     def __init__(self, encoding: str = "") -> None:
@@ -49,6 +45,10 @@ class Decompressor:
         if not self._compressed:
             yield data
             return
+        for start in range(0, len(data), _SLICE):
+            yield from self._feed_slice(data[start : start + _SLICE])
+
+    def _feed_slice(self, data: bytes) -> Iterator[bytes]:
         while data:
             if self._zlib is None:
                 data = data.lstrip(b"\0")  # members may be padded
@@ -114,7 +114,8 @@ def decompress_body(
 ) -> AsyncGenerator[bytes, None]:
     """Return the body of `source`, decompressed by `encoding`; the generator closes `source`.
 
-    Raises WireError at once for an unknown encoding, and while it is read for damaged data.
+    Between two pieces other tasks run, so that a stop or time limit takes effect. Raises WireError
+    at once for an unknown encoding, and while it is read for damaged data.
     """
     return _decompress(source, Decompressor(encoding))
 

@@ -1,13 +1,10 @@
-"""Reduce printed text to what a terminal shows in the end.
+"""Reduces printed text to what a terminal shows in the end.
 
-Why: progress bars redraw one line a thousand times with carriage returns; a log and a model should
-read only its last state.
+Progress bars redraw one line a thousand times with carriage returns; a log and a model should read
+only its last state: `copied 1\\rcopied 2\\n` becomes `copied 2\\n`. A bar of tqdm leaves nothing;
+text printed after it is a line of its own.
 
-Rules
-- A redrawn line leaves its last text. A bar of tqdm leaves nothing; text printed after it is a line
-  of its own.
-- Of nested bars, the topmost that is not full is the `status`.
-- The lines do not depend on how the text is cut into pieces.
+Rule: the lines do not depend on how the text is cut into pieces.
 """
 
 from __future__ import annotations
@@ -16,13 +13,40 @@ import re
 
 import msgspec
 
-from .progress_bar import METER, is_bar, read_progress
+from .hidden_characters import strip_ansi
 
 LONGEST_LINE = 4_000  # characters of an open line that are held back, or kept once it is redrawn
+_LONGEST_MESSAGE = 200  # characters of the text beside a bar
+_PERCENT = re.compile(r"(?<![\w.])(\d{1,3}(?:\.\d+)?) ?%")
+# tqdm: [00:02<00:03, 1.9it/s, loss=0.3]; bounded, or many beginnings would take quadratic time
+_METER = re.compile(r"\[\d+:\d\d(?::\d\d)?(?:<[^,\]]{0,40})?(?:, ([^\]]{0,400}))?\]")
+# the bar itself, in the styles of tqdm and others
+_GLYPHS = re.compile(
+    r"\|[█▏▎▍▌▋▊▉#\d ]*\||\[[=#>. -]{3,}\]|[^\w\s[\]()<>/,.:;%|-]{3,}|[=#.-]{4,}>?"
+)
 _PIECES = re.compile(r"([\n\r])")
 _UP = re.compile(r"(?:\x1b\[A)+")
 # text printed behind a complete bar, which begins a line of its own
-_BEHIND = re.compile(METER.pattern + r" *(?=[^ \x1b])")
+_BEHIND = re.compile(_METER.pattern + r" *(?=[^ \x1b])")
+
+
+def is_bar(line: str) -> bool:
+    """Return whether a redrawn line is a tqdm bar."""
+    return bool(_METER.search(line))
+
+
+def read_progress(line: str) -> tuple[float | None, str]:
+    """Return the progress of a bar (0 to 1, None if unknown) and the other text of its line."""
+    line = strip_ansi(line)
+    meter = _METER.search(line)
+    figures = (meter[1] or "").split(", ") if meter else []
+    rates = ", ".join(figure.strip() for figure in figures if not figure.startswith("?"))
+    line = _METER.sub("", line)
+    percent = _PERCENT.search(line)
+    parts = [line[: percent.start()], line[percent.end() :]] if percent else [line]
+    texts = [" ".join(_GLYPHS.sub(" ", part).split()).strip(" :") for part in parts]
+    message = " · ".join(text for text in (*texts, rates) if text)[:_LONGEST_MESSAGE]
+    return (min(1.0, float(percent[1]) / 100) if percent else None), message
 
 
 class Console:
@@ -81,26 +105,29 @@ class Console:
             return self._end()
         if piece == "\r":
             return self._return()
-        return self._write(piece)
+        # in parts, since a redrawn line forgets all but its end
+        starts = range(0, len(piece), LONGEST_LINE)
+        return "".join(self._write(piece[at : at + LONGEST_LINE]) for at in starts)
 
     def _write(self, text: str) -> str:
         """Write on the open line; return text that is too long to hold back."""
         line = self._line
         line.text += text
         if not line.is_redrawn:
-            return self.open() if len(line.text) - line.received > LONGEST_LINE else ""
-        while True:
-            line.text = line.text[-LONGEST_LINE:]
-            if behind := _BEHIND.search(line.text):
-                self._last = line.text[: behind.end()].strip()
-                self._line = _Line()
-                return self._write(line.text[behind.end() :])
+            opened = self.open() if len(line.text) - line.received > LONGEST_LINE else ""
+            line.drop_received()
+            return opened
+        while not (behind := _BEHIND.search(line.text)):
             up = _UP.search(line.text)
             if up is None:
+                line.text = line.text[-LONGEST_LINE:]
                 return ""
             rest = line.text[up.end() :]
             self._move_up(up[0].count("A"))
             line.text += rest
+        self._last = line.text[: behind.end()].strip()
+        self._line = _Line()
+        return self._write(line.text[behind.end() :])
 
     def _return(self) -> str:
         """Go to the start of the line: the next text redraws it.
@@ -166,14 +193,27 @@ class Console:
 
 
 class _Line(msgspec.Struct):
-    """The open line."""
+    """The open line: the caller has `text[:received]`, and `text[length_before:]` is new.
+
+    Once it is redrawn, `text` is drawn over `before`, and the caller receives only what stays.
+    """
 
     text: str = ""  # since the line began or since the last carriage return
     before: str = ""  # the text that a bare carriage return still shows
     is_redrawn: bool = False  # whether a carriage return has come
-    received: int = 0  # characters of `text` that the caller has received
+    received: int = 0
     first_received: str = ""  # what the caller had received before the first carriage return
     length_before: int = 0  # characters of `text` at the last call of `Console.open`
+
+    def drop_received(self) -> None:
+        """Drop the beginning of a long line that the caller has received: pieces are added to it.
+
+        What stays is longer than any text that redraws the line, and so differs from it.
+        """
+        size = self.received - LONGEST_LINE - 1
+        if size > 0:
+            self.text, self.received = self.text[size:], self.received - size
+            self.length_before = max(0, self.length_before - size)
 
     @property
     def shown(self) -> str:

@@ -1,6 +1,6 @@
-"""Read and write the orientation of a picture, the only tag of Exif data that changes its look.
+"""Reads and writes the orientation of a picture, the only tag of Exif data that changes its look.
 
-Why: all other Exif data are removed from pictures. Exif data are a TIFF header and a directory of
+All other Exif data are removed from pictures. Exif data are a TIFF header and a directory of
 entries of 12 bytes: tag, type, count, value.
 """
 

@@ -1,8 +1,7 @@
-"""Remove the text from a GIF: comments and data of applications (why: `media`).
+"""Removes the text from a GIF: comments and data of applications (why: `media`).
 
-Rules
-- Frames stay as they are, byte for byte. The number of repetitions and the colour profile stay too.
-- Data after the end of the picture are dropped; a file that breaks off keeps what can be read.
+Rule: frames stay byte for byte, and so do the number of repetitions and the colour profile. Data
+after the end of the picture are dropped; of a file that breaks off, all that can be read stays.
 """
 
 from __future__ import annotations

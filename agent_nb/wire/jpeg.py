@@ -1,8 +1,7 @@
-"""Remove the text from a JPEG: the place, the camera, comments (why: `media`).
+"""Removes the text from a JPEG: the place, the camera, comments (why: `media`).
 
-Rules
-- The pixels, the colour profile and the orientation stay as they are.
-- Data after the end of the picture are dropped; a file that breaks off keeps what can be read.
+Rule: the pixels, the colour profile and the orientation stay. Data after the end of the picture are
+dropped; of a file that breaks off, all that can be read stays.
 """
 
 from __future__ import annotations
@@ -51,8 +50,8 @@ def _select_segments(data: bytes) -> Iterator[bytes]:
 def _is_needed(kind: int, content: bytes) -> bool:
     """Return whether a segment is needed to draw the picture.
 
-    Of the data of applications, only APP0 (JFIF), APP14 (Adobe) and a colour profile are; comments
-    are not.
+    The only needed data of applications are APP0 (JFIF), APP14 (Adobe) and a colour profile;
+    comments are not needed.
     """
     if kind in (0xE0, 0xEE):
         return True

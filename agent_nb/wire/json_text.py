@@ -1,10 +1,7 @@
-"""Read and write JSON, its canonical text, and the nearest JSON value of any object.
+"""Reads and writes JSON, its canonical text, and the nearest JSON value of any object.
 
-Why: providers send JSON that strict readers refuse, and a digest needs one text for each value.
-
-Rules
-- `loads` and `dumps` are fast; `loads` is strict, `lenient_loads` reads what providers really send.
-- `nearest_json` never raises, and returns built-in types only.
+Providers send JSON that strict readers refuse, and a digest needs one text for each value. `loads`
+is strict, for JSON of ours; `lenient_loads` reads what providers really send.
 """
 
 from __future__ import annotations
@@ -102,10 +99,10 @@ def _double(value: int) -> float:
 
 
 def nearest_json(value: Any) -> tuple[Any, bool]:
-    """Return the nearest JSON value, and whether it differs from `value`.
+    """Return the nearest JSON value, of built-in types, and whether it differs from `value`.
 
     A program's object may hold what JSON cannot: lone surrogates, NaN, dates, sets, instances of
-    any class. A value that is nested too deeply becomes null as a whole.
+    any class. A value that is nested too deeply becomes null as a whole. Never raises.
     """
     try:
         return _round_trip(value)

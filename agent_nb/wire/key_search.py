@@ -1,15 +1,12 @@
-"""Find keys in text: known secret values, and text in the form of a provider's key.
+"""Finds keys in text: known secret values, and text in the form of a provider's key.
 
-Why one compiled search: all text of a run passes through it, and almost none holds a key.
+All text of a run passes through this search, and almost none holds a key; so one compiled pattern
+finds where a key may begin. If a value and a form begin at one position, the longer counts; of two
+forms, the first in `PATTERNS`.
 
-Rules
-- A form (`key_forms`) begins with a fixed start, such as `sk-`, that no ASCII letter or digit
-  precedes, and extends over the characters that such a key may have.
-- Of a value and a form that begin at one position, the longer is taken; of two forms, the first in
-  `PATTERNS`.
-- While more text may come (`final` is False), a form that reaches the end of the text is undecided,
-  unless it is longer than `LONGEST_KEY`: a stream does not wait for the end of such a key. A secret
-  value, however long, is undecided until it is whole.
+Rule: while more text may come (`final` is False), a form that reaches the end of the text is
+undecided, unless it is longer than `LONGEST_KEY`: a stream does not wait for the end of such a key.
+A secret value, however long, is undecided until it is whole.
 """
 
 from __future__ import annotations
@@ -31,8 +28,6 @@ _after_escape = re.compile(r"\\(?:[bfnrt]|u[0-9a-fA-F]{4})\Z").search
 # an escape that the end of the text may have cut
 _CUT_ESCAPE = r"\\(?:[bfnrt]|u[0-9a-fA-F]{0,4})?\Z"
 _cut_escape = re.compile(_CUT_ESCAPE).match
-
-
 # matches the characters of a key from a position on, perhaps none
 CharsMatcher = Callable[[str, int], Any]
 
@@ -208,12 +203,10 @@ def _follow_node(node: dict[str, Any]) -> str:
     return rf"(?:\Z|{'|'.join(branches)})"
 
 
-@lru_cache(maxsize=32)
-def _compile_search(secrets: tuple[tuple[str, str], ...]) -> KeySearch:
-    """Return the search for secrets, given as pairs because the cache must hash them."""
-    return KeySearch(secrets)
+_compile_search = lru_cache(maxsize=32)(KeySearch)
 
 
 def search_for(secrets: Mapping[str, str] | None) -> KeySearch:
     """Return the search for `secrets` (values by name) and for the forms of keys; cached."""
+    # as pairs, because the cache must hash them
     return _compile_search(tuple(sorted(secrets.items())) if secrets else ())

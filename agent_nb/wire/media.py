@@ -1,13 +1,8 @@
-"""Find the media type of a picture from its bytes, and remove the text inside it.
+"""Finds the media type of a picture from its bytes, and removes the text inside it.
 
-Why: programs write comments and paths into pictures, cameras the place and the time. Readers of the
-notebook and providers would get that text unseen.
-
-Rules
-- The media type is read from the first bytes, not from a name.
-- A PNG keeps the chunks needed to draw it (`DRAWN`), byte for byte: pixels are not compressed
-  again. Data after its end is dropped. The same holds for `jpeg`, `gif` and `webp`.
-- Of Exif data only the orientation stays.
+Programs write comments and paths into pictures, cameras the place and the time; readers of the
+notebook and providers would get them unseen. Pixels are not compressed again: the parts that are
+needed to draw the picture stay byte for byte.
 """
 
 from __future__ import annotations
@@ -23,8 +18,8 @@ PNG = b"\x89PNG\r\n\x1a\n"
 # (first bytes, media type); a WebP is checked apart, by its bytes 8 to 11
 _SIGNATURES = ((PNG, "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
 _IN_BASE64 = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR")  # how pictures begin in base64
-DRAWN = frozenset(
-    # the last three: APNG
+# chunks of a PNG that change how it looks; the last three are those of an animation
+_DRAWN_CHUNKS = frozenset(
     b"IHDR PLTE IDAT IEND tRNS bKGD cHRM gAMA iCCP sRGB sBIT cICP mDCV cLLI pHYs hIST sPLT acTL fcTL fdAT".split()
 )
 
@@ -49,10 +44,8 @@ def clean_attachment(value: Any) -> dict[str, str] | None:
         return None
     if not isinstance(data, bytes) or not media_type(data):
         return None
-    return {
-        "media_type": media_type(data),
-        "data": base64.b64encode(without_text(data)).decode("ascii"),
-    }
+    clean = base64.b64encode(without_text(data)).decode("ascii")
+    return {"media_type": media_type(data), "data": clean}
 
 
 def without_text(data: bytes) -> bytes:
@@ -61,16 +54,16 @@ def without_text(data: bytes) -> bytes:
     Its orientation stays. Returns `data` itself if nothing was removed, so that callers can compare
     by `is`.
     """
-    clean = _CLEANERS.get(media_type(data), bytes)(data)
+    clean = _CLEANERS.get(media_type(data), bytes)(data)  # `bytes` returns its argument
     return data if clean == data else clean
 
 
-def _png(data: bytes) -> bytes:
+def _clean_png(data: bytes) -> bytes:
     chunks, at = [PNG], len(PNG)
     while at + 12 <= len(data):
         size, name = int.from_bytes(data[at : at + 4]), data[at + 4 : at + 8]
         end = at + 12 + size  # 12 bytes: the size, the name, and the checksum after the data
-        if name in DRAWN:
+        if name in _DRAWN_CHUNKS:
             chunks.append(data[at:end])
         elif name == b"eXIf" and (orientation := exif.read_orientation(data[at + 8 : end - 4])):
             content = name + exif.encode_orientation(orientation)
@@ -82,7 +75,7 @@ def _png(data: bytes) -> bytes:
 
 
 _CLEANERS: dict[str, Callable[[bytes], bytes]] = {
-    "image/png": _png,
+    "image/png": _clean_png,
     "image/jpeg": jpeg.without_text,
     "image/gif": gif.without_text,
     "image/webp": webp.without_text,

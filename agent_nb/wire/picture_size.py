@@ -1,10 +1,7 @@
-"""Read the size of a picture from its first bytes, and write the caption in its place.
+"""Reads the size of a picture from its first bytes, and writes the caption in its place.
 
-Why: a model that cannot see, a terminal and a text file need a text in place of a picture.
-
-Rules
-- Nothing raises, whatever the bytes are: an unknown size is None.
-- The captions of numbered figures have one form everywhere, so that `without_captions` finds them.
+A model that cannot see, a terminal and a text file need a text in place of a picture. The captions
+of numbered figures have one form everywhere, so that `without_captions` finds them.
 """
 
 from __future__ import annotations
@@ -36,16 +33,6 @@ def measure_picture(data: bytes) -> Size | None:
             except (struct.error, IndexError):
                 return None
     return None
-
-
-def _read_png(data: bytes) -> Size:
-    width, height = struct.unpack_from(">II", data, 16)
-    return width, height
-
-
-def _read_gif(data: bytes) -> Size:
-    width, height = struct.unpack_from("<HH", data, 6)
-    return width, height
 
 
 def _read_webp(data: bytes) -> Size | None:
@@ -81,15 +68,15 @@ def _read_jpeg(data: bytes) -> Size | None:
 
 # first bytes -> function that reads the size
 _READERS: dict[bytes, Callable[[bytes], Size | None]] = {
-    b"\x89PNG\r\n\x1a\n": _read_png,
+    b"\x89PNG\r\n\x1a\n": lambda data: struct.unpack_from(">II", data, 16),
     _JPEG_START: _read_jpeg,
-    b"GIF8": _read_gif,
+    b"GIF8": lambda data: struct.unpack_from("<HH", data, 6),
     b"RIFF": _read_webp,
 }
 
 
 def size_of(attachment: Mapping[str, Any]) -> Size | None:
-    """Return width and height of an attachment with base64 `data`, or None."""
+    """Return width and height of an attachment with base64 `data`, None if it has no such size."""
     data = attachment.get("data")
     if not isinstance(data, str):
         return None

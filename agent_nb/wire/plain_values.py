@@ -1,11 +1,7 @@
-"""Convert values of subclasses to built-in ones: `np.str_`, `Markup`, `np.float64`, an `IntEnum`.
+"""Converts values of subclasses to built-in ones: `np.str_`, `Markup`, `np.float64`, an `IntEnum`.
 
-Why: such values pass for texts and numbers until they are written as JSON, joined or compared. So
-each function where outside values enter calls `plain_value`, once.
-
-Rules
-- Texts, integers, floats, mappings, lists, tuples, NumPy scalars become built-in, at any depth.
-- Any other value, also a NumPy date, stays as it is: the caller decides whether it is wrong.
+Such values pass for texts and numbers until they are written as JSON, joined or compared. So each
+function where outside values enter calls `plain_value`, once.
 """
 
 from __future__ import annotations
@@ -18,7 +14,10 @@ _DATES = ("datetime64", "timedelta64")  # of NumPy; Python cannot express all of
 
 
 def plain_value(value: Any) -> Any:
-    """Return `value` with built-in texts, numbers, dicts, lists and tuples."""
+    """Return `value` with built-in texts, numbers, dicts, lists and tuples, at any depth.
+
+    Any other value, also a NumPy date, stays as it is: the caller decides whether it is wrong.
+    """
     if isinstance(value, Mapping):
         return {plain_scalar(key): plain_value(item) for key, item in value.items()}
     if isinstance(value, list):

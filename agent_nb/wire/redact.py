@@ -1,15 +1,12 @@
 """The secret filter: its output has no key (of an API, a password), however the text is chunked.
 
-Why before all else: model, tools, view, log and record must see the same text.
+Model, tools, view, log and record must see the same text, so it comes before all of them. A key
+becomes `[redacted NAME]`.
 
 Rules
-- A key is one of the `secrets`, in every form in which it is written, or text in the form of a
-  provider's key (`key_search`, `key_forms`). It becomes `[redacted NAME]`.
 - Only text that may begin a key is held back: of a provider's form up to `LONGEST_KEY` characters,
   of a secret up to its length.
-- The result does not depend on the chunking.
-- In a JSON value, a string that is, as a whole, the base64 of media stays unchanged.
-- Signatures and encrypted reasoning keep every byte only in a provider's own objects (`OPAQUE`
+- Signatures and encrypted reasoning stay unchanged only in a provider's own objects (`OPAQUE`
   names the fields), not in fields that a model or a tool names so.
 """
 
@@ -141,9 +138,8 @@ def redact_value(
         if isinstance(member, str):
             holder[key] = member if key in opaque or _media(member) else clean(member)
         elif isinstance(member, dict):
-            copy = holder[key] = {
-                clean(k) if isinstance(k, str) else k: v for k, v in member.items()
-            }
+            copy = {clean(k) if isinstance(k, str) else k: v for k, v in member.items()}
+            holder[key] = copy
             todo.extend((copy, k) for k in copy)
         elif isinstance(member, list | tuple):
             items = holder[key] = list(member)

@@ -1,21 +1,14 @@
-"""Decode server-sent events: bytes, cut into chunks anywhere, become frames.
+"""Decodes server-sent events: bytes, cut into chunks anywhere, become frames.
 
-The standard is WHATWG HTML, "Server-sent events", interpretation of an event stream.
+    b"id: 7\\ndata: hello\\n\\n"  ->  Frame(event="message", data="hello", id="7")
 
-Why our own: common decoders yield an empty event for a keep-alive after any `id:`, split lines at
-U+2028, or copy their buffer at each chunk.
+The standard is WHATWG HTML, "Server-sent events", interpretation of an event stream. Common
+decoders yield an empty event for a keep-alive after any `id:`, split lines at U+2028, or copy their
+buffer at each chunk; here each byte is read a fixed number of times.
 
-Rules
-- Lines end with LF, CRLF or CR, also when a chunk ends between CR and LF. A leading BOM is skipped.
-- A blank line ends a frame; without a `data` line it yields no frame.
-- `id` stays in force for later frames; one that holds NUL is ignored. `retry` counts only if it is
-  all digits, at most `_MOST_DIGITS`.
-- Invalid UTF-8 becomes U+FFFD.
-- A frame larger than `limit` bytes raises WireError and drops the rest of its chunk. If the chunk
-  completes frames before it, `feed` returns these, and the next call raises and drops its chunk.
-  The decoder then starts afresh. A frame of one `data` line that is a whole chunk is not measured,
-  because it is not buffered.
-- Linear time: each byte is read a fixed number of times, however small the chunks.
+Rule: a frame larger than `limit` bytes raises WireError and drops the rest of its chunk. If the
+chunk completes frames before it, `feed` returns these, and the next call raises and drops its
+chunk. The decoder then starts afresh.
 """
 
 from __future__ import annotations
@@ -75,6 +68,7 @@ class SSEDecoder:
             and data.find(b"\n") == len(data) - 2
             and data[-1] == _LF
             and not self._pieces
+            and len(data) <= self._limit
         ):
             # nearly every chunk of a chat completion is one frame of one line: no call, no copy
             return [Frame("message", data[6:-2].decode("utf-8", "replace"), self.last_event_id)]
@@ -167,9 +161,8 @@ class SSEDecoder:
             elif name == b"error" and self._errors:
                 event = "error"
                 data.append(value)
-            elif name == b"id":
-                if b"\0" not in value:
-                    self.last_event_id = value.decode("utf-8", "replace")
+            elif name == b"id" and b"\0" not in value:
+                self.last_event_id = value.decode("utf-8", "replace")
             elif name == b"retry" and value.isdigit() and len(value) <= _MOST_DIGITS:
                 self.retry = retry = int(value)
         if not data:

@@ -1,16 +1,14 @@
-"""Join surrogate pairs that a server cut in two, and replace halves that have no other half.
+"""Joins surrogate pairs that a server cut in two, and replaces halves that have no other half.
 
-Why: JSON escapes text as UTF-16, and a chunk may end inside a pair. Shown or saved, each half would
-become U+FFFD.
-
-Rule: a first half is held back until the next piece of the same kind of text, or its end.
+JSON escapes text as UTF-16, and a chunk may end inside a pair. Shown or saved, each half would
+become U+FFFD. So a first half is held back until the next piece of the same kind of text.
 """
 
 from __future__ import annotations
 
 import re
 
-_LONE = re.compile("[\ud800-\udfff]")
+_SURROGATES = re.compile("[\ud800-\udfff]+")
 
 
 class SurrogatePairs:
@@ -26,9 +24,8 @@ class SurrogatePairs:
     def feed(self, kind: str, text: str) -> str:
         """Return the text that may pass now; a first half at its end waits for the next piece."""
         if self._held and kind in self._held:
-            text = self._held.pop(kind) + text
-            # encoding joins the two halves into one character; other lone halves pass
-            text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+            # lone halves pass
+            text = _join_pairs(self._held.pop(kind) + text, "surrogatepass")
         if text and "\ud800" <= text[-1] <= "\udbff":
             self._held[kind] = text[-1]
             return text[:-1]
@@ -45,7 +42,12 @@ class SurrogatePairs:
 
 
 def replace_surrogates(text: str) -> str:
-    """Return `text` as a built-in `str`, with lone surrogates replaced by U+FFFD."""
+    """Return `text` as a built-in `str`: pairs are joined, lone surrogates become U+FFFD."""
     # a subclass may come from the user's code: its own `__str__` must not run
     text = text if type(text) is str else str.__str__(text)
-    return text if text.isascii() else _LONE.sub("\ufffd", text)
+    return text if text.isascii() else _SURROGATES.sub(lambda m: _join_pairs(m[0], "replace"), text)
+
+
+def _join_pairs(text: str, lone: str) -> str:
+    """Join pairs into characters, as UTF-16 does; `lone`: what decoding does with lone halves."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", lone)

@@ -1,11 +1,7 @@
-"""Cut long text to a limit, with a mark where something is missing.
+"""Cuts long text to a limit, with a mark that shows that something is missing, or how much.
 
-Why: a reader must see that something is missing, and how much.
-
-Rules
-- Limits count characters, without the mark; only the `width` of `fit_text` includes it.
-- A `mark` is a format string that may take the number of characters left out ("… {:,} more
-  characters").
+Rule: limits count characters, without the mark; only the `width` of `fit_text` includes it. A
+`mark` is a format string that may take the number of characters left out.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Objects that never leave the process: pickling one is an error that says what to send instead.
+"""Objects that never leave the process: pickling one is an error that names what to send instead.
 
-Why: an agent, a model and a redaction hold keys. Dask and multiprocessing pickle whatever a
-function refers to, and would carry the keys to another machine.
-
-Rule: `copy.copy` and `copy.deepcopy` work as ever.
+An agent, a model and a redaction hold keys. Dask and multiprocessing pickle whatever a function
+refers to, and would carry the keys to another machine.
 """
 
 from __future__ import annotations
@@ -15,7 +13,10 @@ from ..errors import UsageError
 
 
 class Unpicklable:
-    """The base of objects that hold keys; `_instead` says what to send in their place."""
+    """The base of objects that hold keys; `_instead` names what to send in their place.
+
+    Copying them works.
+    """
 
     _instead = "Send names and plain values, and make the object where it is needed."
 

@@ -1,8 +1,7 @@
-"""Remove the text from a WebP: XMP, unknown chunks, Exif except the orientation (why: `media`).
+"""Removes the text from a WebP: XMP, unknown chunks, Exif except the orientation (why: `media`).
 
-Rules
-- The chunks that draw the picture or a frame stay as they are, byte for byte.
-- Data after the end of the file are dropped; a file that breaks off keeps its whole chunks.
+Rule: the chunks that draw the picture or a frame stay byte for byte. Data after the end of the file
+are dropped; of a file that breaks off, the whole chunks stay.
 """
 
 from __future__ import annotations

@@ -6,15 +6,19 @@ import time
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import pytest
 from helpers.scripts import batch, calling
 from helpers.waiting import wait
 
 from agent_nb import Agent, Scripted, tool
 from agent_nb import events as e
+from agent_nb.agent.batch import Batch
 from agent_nb.agent.compaction import ask_for_summary, request_summary
 from agent_nb.agent.limits import Limits, Meter, limits_from
+from agent_nb.agent.stream import Stream
 from agent_nb.errors import AgentError, RunFailed, UsageError
+from agent_nb.events import EventLog
 from agent_nb.models import parts
 from agent_nb.models.parts import Text
 from agent_nb.tools.kernel_permissions import KernelPermissions
@@ -289,6 +293,9 @@ ENDLESS = {
     "calls": lambda n: parts.CallDelta(
         '{"x": "word word word word word word"}', index=n, call_id=f"c{n}", name="echo"
     ),
+    "whole calls": lambda n: parts.Call(
+        "echo", {"x": "word"}, '{"x": "word word word word word word"}', f"c{n}", n
+    ),
     "white space": lambda n: parts.Text(" " * 40),
 }
 
@@ -453,8 +460,73 @@ def test_a_run_whose_event_loop_is_shut_down_has_an_end():
     assert [e.type for e in done.log][-2:] == ["interrupt", "end"]
 
 
+def test_readers_of_a_run_cancelled_before_its_first_step_see_its_end():
+    async def main():
+        stream = agent(["x"])("go").start()
+        stream._task.cancel()
+        with anyio.fail_after(20):
+            return [e.type async for e in stream], stream.run
+
+    types, done = anyio.run(main)
+    assert types == ["run_start", "user", "interrupt", "end"]
+    assert (done.status, done.prompt) == ("interrupted", "go")
+
+
+def test_a_run_that_cannot_be_prepared_has_an_end(monkeypatch):
+    monkeypatch.setenv("AGENT_NB_RERUN", "replay")  # so that the call does not resolve the model
+
+    async def main():
+        with anyio.fail_after(20):
+            stream = Agent("nonesuch/x", secrets={})("go")
+            return [e.type async for e in stream], stream.run
+
+    kinds, done = anyio.run(main)
+    assert kinds == ["run_start", "user", "error", "end"]
+    assert (done.status, "nonesuch" in done.error) == ("error", True)
+
+
+def test_a_driver_that_breaks_off_ends_its_run_with_the_error():
+    class Breaking:
+        def __init__(self, log):
+            self.log = log
+
+        async def run(self):
+            self.log.append(e.RunStart())
+            self.log.append(e.Call(call_id="a", name="echo"))
+            raise LookupError("kaput")
+
+    async def main():
+        log = EventLog()
+        return await Stream(log, lambda _: Breaking(log), check=False)
+
+    done = anyio.run(main)
+    assert [event.type for event in done.log] == ["run_start", "call", "result", "error", "end"]
+    assert (done.status, done.error) == ("error", "LookupError: kaput")
+
+
+def test_an_error_in_a_batch_is_named(monkeypatch):
+    def fail(*_):
+        raise LookupError("kaput")
+
+    monkeypatch.setattr(Batch, "started", fail)
+    done = run([CALL, "never"])
+    assert (done.status, done.error) == ("error", "LookupError: kaput")
+
+
+def test_a_stop_before_the_start_stops_the_run():
+    async def main():
+        stream = agent(["late"])("go")
+        await anyio.to_thread.run_sync(stream.stop)
+        return await stream
+
+    done = anyio.run(main)
+    assert (done.status, done.reason, done.answer) == ("interrupted", "stopped from elsewhere", "")
+
+
 @pytest.mark.parametrize(
-    "wait", [lambda stream: stream, lambda stream: anext(aiter(stream))], ids=["await", "iterate"]
+    "wait",
+    [lambda stream: stream, lambda stream: anext(aiter(stream)), lambda stream: stream.aclose()],
+    ids=["await", "iterate", "close"],
 )
 def test_a_stream_awaited_in_another_event_loop_is_an_error_with_advice(wait):
     async def here():

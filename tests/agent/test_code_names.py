@@ -77,6 +77,12 @@ def test_any_text_is_read(text):
     names(text)
 
 
+def test_code_that_python_warns_about_is_read_without_a_warning():
+    names = CodeNames()  # in tests a warning is an error: `d` would be a name, too
+    names.add_code("re.findall('\\d', text)")
+    assert set(names.read) == {"re", "text"}
+
+
 def test_code_that_nests_too_deep_is_read_by_its_words():
     assert names("(" * 5_000 + "a" + ")" * 5_000)[0] == ["a"]
     assert "a" in names("-" * 20_000 + "a")[0]

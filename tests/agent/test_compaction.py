@@ -182,6 +182,22 @@ def test_a_run_that_fits_is_not_touched():
     assert cut_results(XML, events, 100_000) == events
 
 
+def test_many_results_are_shortened_in_linear_time():
+    """In quadratic time they would exceed the test's time limit."""
+    run = [e.User(content="q")]
+    for n in range(3_000):
+        run.append(e.Call(call_id=f"c{n}", name="look", args={}))
+        run.append(e.Result(call_id=f"c{n}", name="look", status="ok", content="word " * 400))
+    assert "left out" in cut_results(XML, run, 5_000)[-3].content
+
+
+def test_a_result_that_would_become_longer_is_not_shortened():
+    run = [e.User(content="q")]
+    for n in range(2):
+        run.append(e.Result(call_id=f"c{n}", name="look", status="ok", content="w" * 410))
+    assert cut_results(XML, run, 1) == run
+
+
 def test_results_too_large_for_the_context_reach_the_model_shortened():
     @tool
     def big() -> str:

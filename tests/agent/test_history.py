@@ -51,6 +51,14 @@ def test_the_example_of_the_seed():
     ]
 
 
+def test_a_text_between_many_thoughts_is_written_in_linear_time():
+    """In quadratic time it would exceed the test's time limit."""
+    blocks = [e.Think(content="t", turn=1), e.Respond(content="word ", turn=1)] * 40_000
+    for dialect in (XML, NATIVE):
+        ((_, text),) = written(dialect, blocks)
+        assert text.endswith("word " * (1 if dialect.native else 40_000))
+
+
 def test_the_section_form_has_system_lines_for_results():
     roles = written(SECTION, RUN)
     assert [r for r, _ in roles] == ["user", "assistant", "user", "assistant"]

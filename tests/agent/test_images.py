@@ -8,6 +8,7 @@ import pytest
 from agent_nb.agent import images
 from agent_nb.agent.images import image_block
 from agent_nb.errors import UsageError
+from agent_nb.models import ImageBlock
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"rest"
 OTHERS = [
@@ -65,6 +66,11 @@ class Broken:
 class Model:
     def save(self, folder, format="pt"):  # noqa: A002  (Pillow's name)
         folder.mkdir()
+
+
+def test_a_block_that_is_not_base64_is_a_usage_error():
+    with pytest.raises(UsageError, match="ImageBlock is not an image"):
+        image_block(ImageBlock("image/png", "a"))
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,12 @@ def test_a_failing_expression_is_an_error_that_names_it(text, named):
         PromptTemplate(text).fill({"x": 7})
 
 
+def test_an_expression_that_is_never_valid_takes_linear_time():
+    """In quadratic time it would exceed the test's time limit."""
+    with pytest.raises(UsageError, match="SyntaxError"):
+        PromptTemplate("{{ ' " + "}} " * 100_000)
+
+
 def test_a_value_that_cannot_be_shown_is_an_error():
     with pytest.raises(UsageError, match="no repr"):
         PromptTemplate("{{ wrong }}").fill({"wrong": Wrong()})

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_nb.agent.masking.clock import find_clocks
 from agent_nb.agent.masking.durations import EXACT, Measures
 from agent_nb.agent.masking.folders import Folders, digest_folder
 from agent_nb.agent.masking.masks import Rule, Verdict, compare_results
@@ -380,6 +381,14 @@ def test_a_pattern_of_the_project_is_masked_and_listed():
     assert not compare_results("build 1abc", "build 2abc", RECORDED, NOW, rules=rules).same
 
 
+@pytest.mark.parametrize(
+    "beginning", ["[00:01<", "[00:01, ", "[00:01, /s", "Thread(a, ", "Thread(a, 1 1"]
+)
+def test_many_beginnings_of_a_masked_text_take_linear_time(beginning):
+    """In quadratic time they would exceed the test's time limit."""
+    assert not compare_results(beginning * 20_000, "x", RECORDED, NOW).same
+
+
 def test_a_recorded_folder_longer_than_any_path_takes_no_memory():
     text = "".join(f"/{n}" for n in range(5000))
     tracemalloc.start()
@@ -412,6 +421,50 @@ def test_a_record_of_an_impossible_time_is_compared(span):
     now = Side(span=Span(1.7e9, 1.7e9))
     pair = "Jan 01 10:00 notes.txt", "Jan 01  2024 notes.txt"
     assert not compare_results(*pair, Side(span=span), now).same
+
+
+# start of a run in UTC, its seconds, and a value in Berlin
+TOUCHING = [
+    ((2026, 11, 26, 0, 0, 2), 7, "23:59:59"),
+    ((2026, 11, 26, 23, 59, 50), 8, "00:00:01"),
+    ((2026, 11, 26, 0, 0, 2), 7, "Nov 25 23:59"),
+    ((2026, 11, 26, 8), 200_000, "Nov 27 10:00"),
+    ((2026, 11, 26, 8), 200_000, "10:00:00"),
+    ((2026, 10, 25, 0, 30, 30), 1, "2026-10-25 02:30:30"),
+    ((2026, 10, 25, 1, 30, 30), 1, "2026-10-25 02:30:30"),
+    ((2026, 10, 25, 1, 30, 30), 1, "02:30"),
+]
+APART = [
+    ((2026, 11, 26, 0, 0, 2), 7, "23:59:50"),
+    ((2026, 11, 26, 23, 59, 50), 8, "00:00:05"),
+    ((2026, 11, 26, 8), 200_000, "Nov 29 10:00"),
+    ((2026, 11, 26, 8), 200_000, "Nov 26 07:00"),
+    ((2026, 10, 25, 3, 30, 30), 1, "2026-10-25 02:30:30"),
+    ((2026, 3, 29, 0, 30, 30), 1, "2026-03-29 02:30:30"),
+]
+
+
+@pytest.mark.parametrize(
+    ("began", "seconds", "value", "touches"),
+    [*((*c, True) for c in TOUCHING), *((*c, False) for c in APART)],
+)
+def test_a_value_is_the_time_of_a_run_only_if_it_touches_the_run(began, seconds, value, touches):
+    span = Span(at(*began), at(*began) + seconds, "Europe/Berlin")
+    assert span.holds(next(find_clocks(value))) is touches
+
+
+@pytest.mark.parametrize(
+    ("day", "touches"), [((2026, 3, 9), False), ((2026, 11, 2), True)], ids=["23 h", "25 h"]
+)
+def test_a_day_ends_at_midnight_where_clocks_change(day, touches):
+    began = at(*day, 4, 30)
+    span = Span(began, began, "America/New_York")
+    assert span.holds(next(find_clocks(f"{day[0]}-{day[1]:02}-{day[2] - 1:02}"))) is touches
+
+
+def test_an_impossible_offset_leaves_the_time_in_utc():
+    side = Side.read({"offset": 10**9}, BEGAN, BEGAN + 2)
+    assert side.span.holds(next(find_clocks("2026-11-22 21:33:46")))
 
 
 @pytest.mark.parametrize("digits", [11, 5000])

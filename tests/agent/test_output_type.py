@@ -15,7 +15,8 @@ from helpers.output_types import TYPES, Colour, Entry, Order, Row, Tree, wrap
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_nb.agent.typed.output_type import InvalidOutput, NotJson, OutputType, type_name
+from agent_nb.agent.typed.output_type import InvalidOutput, NotJson, OutputType
+from agent_nb.agent.typed.type_adapter import type_name
 from agent_nb.errors import UsageError
 from agent_nb.wire.json_text import encode_canonical
 

@@ -160,18 +160,55 @@ def test_a_question_of_a_sub_agent_is_answered_by_the_parents_id():
     ]
 
 
+@pytest.mark.parametrize("is_nested", [False, True], ids=["own", "sub-agent"])
+def test_a_question_is_open_as_soon_as_its_event_is_logged(is_nested):
+    """A server passes the event on at once, and its client answers from another thread."""
+    agent = Agent(Scripted([CALL, "Done."]), tools=[touch], name="helper")
+    if is_nested:
+        agent = Agent(Scripted([calling("helper", prompt="x"), "Fine."]), tools=[agent.as_tool()])
+    answers = []
+
+    async def main():
+        stream = agent("go")
+        stream.questions.reachable_while(lambda: True)
+
+        def answer_at_once(event):
+            if event.type == "approval" and event.stage == "requested":
+                answers.append(stream.questions.answer(event.call_id, allow=True))
+
+        stream.log.subscribe(answer_at_once)
+        return await stream
+
+    run = wait(main, 20)
+    assert answers == [True]
+    assert "touched a" in [e.content for e in run.log.of("result")]
+
+
+def test_a_source_that_raises_when_it_is_called_leaves_no_question_open():
+    def fail(_question):
+        raise OSError("no")
+
+    async def main():
+        stream = Agent(Scripted([CALL, "Done."]), tools=[touch], ask=fail)("go")
+        run = await stream
+        assert stream.questions.find_open(run.log.of("call")[0].call_id) is None
+        return run
+
+    requested, decided = wait(main).log.of("approval")
+    assert (requested.stage, decided.decision) == ("requested", "deny")
+    assert "could not be asked (OSError: no)" in decided.reason
+
+
 def test_nobody_near_and_nobody_elsewhere_is_no_answer():
     question = Question("c", "touch", {})
-    assert asyncio.run(Questions().combine_with(None)(question)) is None
-    assert asyncio.run(Questions().combine_with(asker(None))(question)) is None
+    assert wait(lambda: Questions().combine_with(None)(question)) is None
+    assert wait(lambda: Questions().combine_with(asker(None))(question)) is None
 
 
 def test_an_answer_nearby_counts_as_it_is():
     decision = Decision(True, by="click")
-    assert (
-        asyncio.run(Questions().combine_with(asker(decision))(Question("c", "touch", {})))
-        is decision
-    )
+    source = Questions().combine_with(asker(decision))
+    assert wait(lambda: source(Question("c", "touch", {}))) is decision
 
 
 def test_the_second_of_two_remote_answers_at_once_is_reported_as_too_late():

@@ -65,6 +65,12 @@ def test_interleaved_blocks_that_never_close_are_flushed_at_the_end():
     assert shape(log) == [("respond", "a1a2"), ("respond", "b1")]
 
 
+def test_any_number_of_blocks_may_wait_for_the_open_one():
+    later = [part for n in range(2_000) for part in (p.Text("b", f"{n}"), p.Close(f"{n}"))]
+    log = events_of([p.Text("a", "first"), *later, p.Close("first")])
+    assert [e.content for e in log] == ["a"] + ["b"] * 2_000
+
+
 def test_thought_attributes_and_opaque_values_are_kept():
     (event,) = events_of(
         p.Thought("x", attributes={"thought_type": "plan"}),
@@ -89,12 +95,20 @@ def test_calls_form_a_batch_with_positions_and_ids():
 
 def test_call_ids_are_unique_in_the_run():
     ids = CallIds()
-    first, _ = ids.take("x", 1)
-    second, synthetic = ids.take("x", 2)
+    first, _ = ids.assign("x", 1)
+    second, synthetic = ids.assign("x", 2)
     assert first == "x"
     assert second != "x"
     assert synthetic
-    assert len({ids.take("", 2)[0] for _ in range(50)}) == 50
+    assert len({ids.assign("", 2)[0] for _ in range(50)}) == 50
+
+
+def test_ids_that_a_model_gave_beforehand_are_skipped_in_linear_time():
+    """In quadratic time it would exceed the test's time limit."""
+    ids, number = CallIds(), 100_000
+    for n in range(number):
+        ids.assign(f"call_1_{number + n + 1}", 1)
+    assert len({ids.assign("", 1) for _ in range(number)}) == number
 
 
 def test_call_deltas_become_the_chunks_of_their_call():
@@ -120,6 +134,15 @@ def test_lone_surrogates_are_replaced_everywhere():
     log.to_ndjson().encode()
     assert log[0].content == "a\ufffdb"
     assert log[1].args == {"k\ufffd": ["\ufffd"]}
+
+
+def test_a_character_of_two_surrogates_is_joined_everywhere():
+    pair = "\ud83d\ude00"
+    deltas = Turn(1).feed([p.CallDelta('{"a":"\ud83d'), p.CallDelta('\ude00"}')])
+    assert "".join(delta.text for delta in deltas) == '{"a":"😀"}'
+    log = events_of([p.Text(f"\ude00{pair}\ud83d"), p.Call("f", {pair: [pair]}, pair)])
+    assert log[0].content == "\ufffd😀\ufffd"
+    assert (log[1].args, log[1].raw_args) == ({"😀": ["😀"]}, "😀")
 
 
 def test_values_nested_too_deeply_to_write_become_text():

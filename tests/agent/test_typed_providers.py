@@ -154,6 +154,7 @@ def test_what_a_server_refuses_is_remembered_and_nothing_else(message, refused, 
 
     refusals = SchemaRefusals()
     one, two = (OutputSchema(name, {"type": "object", "title": name}) for name in ("one", "two"))
-    fault = refusals.note_fault(ModelError(message, status=400, code="provider"), one)
+    echo = json.dumps({"error": message, "input": {"text.format": {"type": "json_schema"}}})
+    fault = refusals.note_fault(ModelError(message, status=400, code="provider", raw=echo), one)
     assert (fault.code == "no_schema") is refused
     assert (refusals.may_send(one), refusals.may_send(two)) == (not refused, others)

@@ -17,9 +17,12 @@ from helpers.waiting import wait
 from agent_nb import Agent, Scripted, tool
 from agent_nb.agent.recorded_turns import RecordedTurns
 from agent_nb.agent.run import Run
+from agent_nb.agent.turn import Turn
+from agent_nb.agent.typed.answer_check import AnswerCheck
 from agent_nb.agent.typed.output_type import OutputType
+from agent_nb.agent.typed.output_way import UNTYPED
 from agent_nb.errors import UsageError
-from agent_nb.events import Delta
+from agent_nb.events import Delta, Respond, Think
 from agent_nb.events.log import EventLog
 from agent_nb.events.text import Answer
 from agent_nb.record.fingerprint import INPUTS, Digests
@@ -71,6 +74,17 @@ def test_the_final_tool_is_the_answer_and_no_call():
     assert done.output == [Row(**TEA)]
     assert done.log.of("respond")[0].content == done.answer == '[{"name":"tea","price":3.5}]'
     assert done.log.of("respond")[0].extra == {Answer.TYPED: "list[Row]"}
+
+
+def test_an_answer_in_many_blocks_is_checked_in_linear_time():
+    """In quadratic time it would exceed the test's time limit."""
+    number = 20_000
+    letters = [("respond", '"'), *[("think", "t"), ("respond", "y")] * number, ("respond", '"')]
+    kinds = {"respond": Respond, "think": Think}
+    fresh = [kinds[kind](content=text, block=f"{n}") for n, (kind, text) in enumerate(letters)]
+    check = AnswerCheck(OutputType(str)).begin_turn(Turn(1), UNTYPED)
+    first, *others = check.close(fresh, incomplete=False)
+    assert (first.content, len(others)) == (f'"{"y" * number}"', number)
 
 
 def test_the_final_tool_is_never_approved():

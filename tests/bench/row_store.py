@@ -48,7 +48,7 @@ def main(rows: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for at_once in SIZES:
             path = Path(folder) / f"{at_once}.sqlite"
-            store = RowStore.open(path, "bench", b"key", owner="bench")
+            store = RowStore(path, "bench", b"key", owner="bench")
             measured("claim", lambda some, s=store: s.claim(some, 60), keys, at_once)
             measured(
                 "put", lambda some, s=store: s.put([(k, record, 1) for k in some]), keys, at_once

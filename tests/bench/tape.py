@@ -4,11 +4,13 @@ second, replay beside answers from a dict, bytes of a record.
     python tests/bench/tape.py [--rounds 40]
 
 The server is a process of its own; the client speaks HTTP/1.1 over a plain socket, so that its own
-work stays small beside what the relay adds. Calls go in turns straight to the server, through the
-relay, and through a relay of `h11` and `httpcore` that keeps nothing (`pass_on`): what that one
-adds is the price of these libraries. The replay needs the package `openai`: 100 recorded calls,
-against the same answers that a transport of httpx takes from a dict, and against those of the
-server itself, which reads no request and so shows what the connection alone costs.
+work stays small beside what the relay adds. The first chunk comes at once, or after a pace, which
+models take at the least: the relay begins its journal while it waits. Calls go in turns straight to
+the server, through the relay, and through a relay of `h11` and `httpcore` that keeps nothing
+(`pass_on`): what that one adds is the price of these libraries. The replay needs the package
+`openai`: 100 recorded calls, against the same answers that a transport of httpx takes from a dict,
+and against those of the server itself, which reads no request and so shows what the connection
+alone costs.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import sys
 import time
 from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
+from itertools import product
 from typing import Any
 
 import common  # noqa: F401  (makes helpers importable)
@@ -55,6 +58,7 @@ async def serve() -> None:
                 b"HTTP/1.1 200 OK\r\ncontent-type: %s\r\ntransfer-encoding: chunked\r\n\r\n" % kind
             )
             count, pace = body.get("chunks", 0), body.get("pace", 0)
+            await asyncio.sleep(body.get("first", 0))
             pieces = (chunk_of(f" word{n}") for n in range(count))
             for piece in (*pieces, b"data: [DONE]\n\n") if body.get("stream") else (WHOLE,):
                 writer.write(b"%x\r\n%s\r\n" % (len(piece), piece))
@@ -135,9 +139,9 @@ class Client:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def ask(
-        self, prompt: str, chunks: int, pace: float, *, wait: float = 0
+        self, prompt: str, chunks: int, pace: float, *, first: float = 0, wait: float = 0
     ) -> tuple[float, float]:
-        """Ask for a stream after `wait` seconds.
+        """Ask for a stream after `wait` seconds; its first chunk comes after `first` seconds more.
 
         Return the ms to its first chunk, and the seconds to its end.
         """
@@ -148,7 +152,7 @@ class Client:
         reader, writer = self._streams
         message = {"role": "user", "content": prompt}
         body = {"model": "bench", "messages": [message], "stream": True}
-        data = json.dumps({**body, "chunks": chunks, "pace": pace}).encode()
+        data = json.dumps({**body, "chunks": chunks, "pace": pace, "first": first}).encode()
         start = time.perf_counter()  # before the relay's thread may run
         writer.write(
             f"POST {self._path} HTTP/1.1\r\nhost: {self._host}\r\ncontent-type: application/json"
@@ -168,7 +172,9 @@ class Client:
             self._streams[1].close()
 
 
-async def measure_delay(urls: Mapping[str, str], concurrency: int, rounds: int) -> None:
+async def measure_delay(
+    urls: Mapping[str, str], concurrency: int, rounds: int, first: float
+) -> None:
     """Print what the relay adds to the first chunk, with so many streams at once."""
     clients = {name: [Client(url) for _ in range(concurrency)] for name, url in urls.items()}
     delays: dict[str, list[float]] = {name: [] for name in urls}
@@ -176,7 +182,13 @@ async def measure_delay(urls: Mapping[str, str], concurrency: int, rounds: int) 
     for number in range(rounds + 1):  # the first opens the connections
         for name, several in clients.items():
             asked = (
-                each.ask(f"round {number}", CHUNKS, PACE, wait=PACE * CHUNKS * n / concurrency)
+                each.ask(
+                    f"round {number}",
+                    CHUNKS,
+                    PACE,
+                    first=first,
+                    wait=PACE * CHUNKS * n / concurrency,
+                )
                 for n, each in enumerate(several)
             )
             found = await asyncio.gather(*asked)
@@ -187,7 +199,7 @@ async def measure_delay(urls: Mapping[str, str], concurrency: int, rounds: int) 
     middle, least = (statistics.median(d) - statistics.median(bare) for d in (taped, plain))
     late = taped[int(0.95 * len(taped))] - bare[int(0.95 * len(bare))]
     print(
-        f"{concurrency:4} at once, first byte   {middle:+5.2f} ms median, {late:+5.2f} ms p95 "
+        f"{concurrency:4} at once, first byte at {1000 * first:2.0f} ms   {middle:+5.2f} ms median, {late:+5.2f} ms p95 "
         f"(bars {CONCURRENCY[concurrency]})   bare {statistics.median(bare):.2f} ms, plain "
         f"relay {least:+5.2f}   "
         f"chunks a second {took['bare'] / took['taped']:.2f} of bare (bar 0.7)",
@@ -306,9 +318,9 @@ def main(arguments: Iterable[str] | None = None) -> None:
             taped = os.environ["OPENAI_BASE_URL"]
             urls = {"bare": bare, "plain": f"http://127.0.0.1:{plain}/v1", "taped": taped}
             run_cell(shell, "%config AgentMagics.rerun = 'live'")
-            for concurrency in CONCURRENCY:
+            for concurrency, first in product(CONCURRENCY, (0, PACE)):
                 rounds = asked.rounds if concurrency < 100 else max(3, asked.rounds // 8)
-                asyncio.run(measure_delay(urls, concurrency, rounds))
+                asyncio.run(measure_delay(urls, concurrency, rounds, first))
             run_cell(shell, "%config AgentMagics.rerun = 'auto'")
             if find_spec("openai"):
                 measure_replay(shell, {"bare": bare, "taped": taped}, 5)

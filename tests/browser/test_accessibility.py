@@ -15,7 +15,7 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.record import log_of
 from agent_nb.view.bundle import make_bundle
-from agent_nb.view.timeline import timeline
+from agent_nb.view.timeline import timeline_html
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
@@ -88,7 +88,9 @@ def logs(path):
 def test_static_html_of_an_example(page, axe, path, scheme):
     runs = logs(path)
     assert runs
-    shown = "".join(make_bundle(log, thoughts="show")["text/html"] + timeline(log) for log in runs)
+    shown = "".join(
+        make_bundle(log, thoughts="show")["text/html"] + timeline_html(log) for log in runs
+    )
     assert found(page(BARE.format(shown), scheme), axe, "main") == []
 
 

@@ -72,7 +72,7 @@ def stands(notebook, cell, order):
     """Wait until the output of a cell has these, from top to bottom."""
     wait = f"([i, order]) => JSON.stringify(({ORDER})(i)) === JSON.stringify(order)"
     try:
-        notebook.page.wait_for_function(wait, arg=[cell, order], timeout=30_000)
+        notebook.page.wait_for_function(wait, arg=[cell, order])
     except Exception:
         assert notebook.page.evaluate(ORDER, cell) == order
 

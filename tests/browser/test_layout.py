@@ -107,10 +107,16 @@ model = Scripted([
     said(ANSWER, .08)], name="layout")
 '''
 CELL = "%%agent -m model -t measure,compute,look,archive --live\nWhat is the weather like, and how large are the circles?"
+# whether both formulas of the answer are typeset in the page that stays
+TYPESET = """index => {
+    const cell = window.jupyterapp.shell.currentWidget.content.widgets[index].node;
+    const formulas = [...cell.querySelectorAll('mjx-container')];
+    return formulas.length === 2 && formulas.every(formula => formula.childElementCount);
+}"""
 FRAMES = r"""([index, every]) => {
     const wrapper = () => window.jupyterapp.shell.currentWidget.content.widgets[index].node.querySelector('.jp-Cell-outputWrapper');
     const scrolls = node => node.scrollHeight > node.clientHeight + 1 && !['visible', 'hidden', 'clip'].includes(getComputedStyle(node).overflowY);
-    const look = () => {
+    const look = now => {
         const root = wrapper(), lines = [], seen = {};
         if (!root) return {live: false, lines};
         const top = root.getBoundingClientRect().top;
@@ -136,12 +142,14 @@ FRAMES = r"""([index, every]) => {
                 .forEach((r, n) => put(`${words.slice(0, 24)}|${n}`, r));
         }
         [...boxed].forEach(box => put(`[box] ${box.innerText.trim().slice(0, 16)}`, box.getBoundingClientRect()));
-        return {live: Boolean(root.querySelector('.jupyter-widgets')), height: root.getBoundingClientRect().height, at: performance.now(), lines};
+        return {live: Boolean(root.querySelector('.jupyter-widgets')), height: root.getBoundingClientRect().height, at: now, lines};
     };
     window.frames_ = []; window.watching = true; window.lookOnce = look;
     let last = 0;
-    const step = now => {  // as the page is painted: between two paints everything stands still
-        if (now - last >= every) { last = now; window.frames_.push(look()); }
+    // as the page is painted: between two paints everything stands still; `now` is the time of the
+    // paint, which moves what is animated, and not that of a busy page's turn to measure it
+    const step = now => {
+        if (now - last >= every) { last = now; window.frames_.push(look(now)); }
         if (window.watching) requestAnimationFrame(step);
     };
     requestAnimationFrame(step);
@@ -165,7 +173,7 @@ def recorded(notebook: Any) -> tuple[list[dict[str, Any]], dict[str, Any], int]:
     notebook.start(cell)
     notebook.wait(cell)
     notebook.output(cell).locator(".jupyter-widgets").first.wait_for(state="detached")
-    notebook.page.wait_for_timeout(500)  # the formulas are typeset again
+    notebook.page.wait_for_function(TYPESET, arg=cell, polling=50)
     notebook.page.evaluate("() => { window.watching = false; }")
     frames = notebook.page.evaluate("() => window.frames_")
     return [f for f in frames if f["live"]], notebook.page.evaluate("() => window.lookOnce()"), cell
@@ -190,25 +198,42 @@ def run(notebook):
     return recorded(notebook)
 
 
-def test_no_line_moves_when_the_static_page_replaces_the_live_view(run):
-    frames, static, _ = run
+def find_shifts(frames: list[dict[str, Any]], static: dict[str, Any]) -> list[str]:
+    """Return the lines that the static page shows elsewhere than the last frame, or not, in words.
+
+    Up to three may be gone: what the header says.
+    """
     moved = moves(frames[-1], static)
-    kept = {name for _, name in moved}
-    gone = [n for n, *_ in frames[-1]["lines"] if n not in kept]
-    far = [m for m in moved if abs(m[0]) > SWAP]
-    print(f"{len(far)} of {len(moved)} lines moved, {len(gone)} are gone: {gone}")
-    assert not far, "\n".join(f"{d:+.1f} {n}" for d, n in far)
-    assert len(moved) > 60
-    assert len(gone) <= 3  # what the header says
+    gone = {n for n, *_ in frames[-1]["lines"]} - {name for _, name in moved}
+    lost = [f"gone {n}" for n in sorted(gone)] if len(gone) > 3 else []
+    assert len(moved) + len(lost) > 60
+    return [f"{d:+.1f} {n}" for d, n in moved if abs(d) > SWAP] + lost
 
 
-def test_nothing_jumps_up_while_the_run_goes_on(run):
-    frames, _, _ = run
-    jumps = [
-        (d, n, number, b["at"] - a["at"])
+def test_no_line_moves_when_the_static_page_replaces_the_live_view(run, notebook):
+    frames, static, _ = run
+    shifts = find_shifts(frames, static)
+    if shifts:  # the machine may have stood still for a moment; a fault shows in each run
+        frames, static, _ = recorded(notebook)
+        shifts = find_shifts(frames, static)
+    assert not shifts, "\n".join(shifts)
+
+
+def find_jumps(frames: list[dict[str, Any]]) -> list[str]:
+    """Return the lines that jump up from one frame to the next, in words."""
+    return [
+        f"frame {number}, {b['at'] - a['at']:.0f} ms: {d:+.1f} {n}"
         for number, (a, b) in enumerate(pairwise(frames))
         for d, n in moves(a, b)
         if d < -JUMP * max(1, (b["at"] - a["at"]) / FRAME)
     ]
+
+
+def test_nothing_jumps_up_while_the_run_goes_on(run, notebook):
+    frames, _, _ = run
     assert len(frames) > 30  # a busy machine paints fewer
-    assert not jumps, "\n".join(f"frame {f}, {ms:.0f} ms: {d:+.1f} {n}" for d, n, f, ms in jumps)
+    jumps = find_jumps(frames)
+    if jumps:  # as above
+        frames, _, _ = recorded(notebook)
+        jumps = find_jumps(frames)
+    assert not jumps, "\n".join(jumps)

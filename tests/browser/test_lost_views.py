@@ -50,17 +50,52 @@ def begun(opened, app, name, code, shows="Approve"):
     return front
 
 
-def clear(front, shows="Approve"):
+@pytest.fixture(scope="module")
+def fronts(opened):
+    """Give a notebook of a front end, opened once, for the tests that clear an output of it."""
+    made = {}
+
+    def front(app):
+        if app not in made:
+            made[app] = opened(app, name=f"cleared-{app}", cells=(SETUP,))
+            made[app].start(0)
+            made[app].wait(0)
+        return made[app]
+
+    yield front
+    for notebook in made.values():
+        notebook.close()
+
+
+@pytest.fixture
+def front(request, fronts):
+    """The notebook of the front end that the test names, else of JupyterLab; a test that failed
+    leaves no cell of it running.
+    """
+    made = fronts(getattr(request, "param", "lab"))
+    made.value("sent.clear()")
+    yield made
+    made.settle()
+
+
+def add(front, code, shows="Approve"):
+    """Add a cell and run it until it shows a button; return its index."""
+    cell = front.begin(code)
+    front.button(cell, shows).wait_for()
+    return cell
+
+
+def clear(front, cell, shows="Approve"):
     """Clear the output, and wait until its button is there again."""
-    front.select(1)
+    front.select(cell)
     front.command("notebook:clear-cell-output")
-    front.button(1, shows).wait_for(state="detached")
-    front.button(1, shows).wait_for()
+    front.button(cell, shows).wait_for(state="detached")
+    front.button(cell, shows).wait_for()
 
 
-def approve(front):
-    front.button(1, "Approve").click()
-    front.sees(1, "That is all.")
+def approve(front, cell=1):
+    front.button(cell, "Approve").click()
+    front.sees(cell, "That is all.")
 
 
 def widgets(nb, cell=1):
@@ -120,44 +155,45 @@ def test_a_page_that_opens_has_card_stop_and_question(opened, app, way):
 
 
 @pytest.mark.parametrize(
-    ("app", "question"),
+    ("front", "question"),
     [
         (app, question)
         for app in APPS
         for question in QUESTIONS
         if app == "lab" or question == "cell"
     ],
+    indirect=["front"],
 )
-def test_a_cleared_question_is_shown_again_and_can_be_answered(opened, app, question):
-    front = begun(opened, app, f"cleared-{question}", QUESTIONS[question])
-    clear(front)
-    front.shot(f"cleared-{question}-{app}")
-    approve(front)
-    front.wait(1)
+def test_a_cleared_question_is_shown_again_and_can_be_answered(front, question):
+    cell = add(front, QUESTIONS[question])
+    clear(front, cell)
+    front.shot(f"cleared-{question}-{front.app}")
+    approve(front, cell)
+    front.wait(cell)
     assert front.value("sent") == ["hello"]
-    assert widgets(save_at_end(front)) == 0
+    assert widgets(save_at_end(front, cell), cell) == 0
 
 
-def test_a_long_run_that_is_cleared_is_shown_again_with_stop(opened):
-    front = begun(opened, "lab", "long", "%%agent -m talk --live\nWrite.", "■ Stop")
-    clear(front, "■ Stop")
-    front.sees(1, "I am still writing")
-    front.button(1, "■ Stop").click()
-    front.wait(1)
-    front.sees(1, "Stopped by you")
+def test_a_long_run_that_is_cleared_is_shown_again_with_stop(front):
+    cell = add(front, "%%agent -m talk --live\nWrite.", "■ Stop")
+    clear(front, cell, "■ Stop")
+    front.sees(cell, "I am still writing")
+    front.button(cell, "■ Stop").click()
+    front.wait(cell)
+    front.sees(cell, "Stopped by you")
 
 
-def test_a_cleared_question_of_run_live_is_shown_again(opened):
-    front = begun(opened, "lab", "live", ASK.replace(" --live", ""))
-    approve(front)
-    front.wait(1)
-    front.start(1)
-    front.wait(1)
-    front.button(1, "↻ Run live").click()
-    front.button(1, "Approve").wait_for()
-    clear(front)
+def test_a_cleared_question_of_run_live_is_shown_again(front):
+    cell = add(front, ASK.replace(" --live", ""))
+    approve(front, cell)
+    front.wait(cell)
+    front.start(cell)
+    front.wait(cell)
+    front.button(cell, "↻ Run live").click()
+    front.button(cell, "Approve").wait_for()
+    clear(front, cell)
     front.shot("cleared-run-live-lab")
-    approve(front)
+    approve(front, cell)
     assert front.value("[_agent.status, sent]") == ["ok", ["hello", "hello"]]
 
 

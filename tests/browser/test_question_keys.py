@@ -66,7 +66,7 @@ def test_a_approves_and_inserts_no_cell(front):
     cell = ask(front, {"text": "hello"})
     cells = len(front.ids())
     front.page.keyboard.press("a")
-    front.wait(cell, 30)
+    front.wait(cell)
     assert front.value("sent") == [["hello", 1, "mail"]]
     assert len(front.ids()) == cells
     front.page.wait_for_function("document.activeElement.classList.contains('jp-Cell')")
@@ -78,7 +78,7 @@ def test_d_asks_for_the_words_which_the_model_reads(front):
     wait_for_focus(front, "")
     front.page.keyboard.type("add a date")  # with an a, a d and an e
     front.page.keyboard.press("Enter")
-    front.wait(cell, 30)
+    front.wait(cell)
     assert front.value("sent") == []
     results = [e["content"] for e in front.events() if e["type"] == "result"]
     assert results == ["Not run: the user said no: add a date."]
@@ -101,7 +101,7 @@ def test_e_edits_and_shift_enter_approves(front):
     front.page.keyboard.press("Control+A")
     front.page.keyboard.type("3")
     front.page.keyboard.press("Shift+Enter")
-    front.wait(cell, 30)
+    front.wait(cell)
     assert front.value("sent") == [["x = 'a'\ny = 2\nade = '\\n'", 3, "mail"]]
     asked, decided = (e for e in front.events() if e["type"] == "approval")
     assert (asked["args"]["copies"], decided["args"]["copies"]) == (2, 3)
@@ -118,7 +118,7 @@ def test_what_the_tool_refuses_is_not_sent(front):
     front.page.keyboard.press("Escape")
     wait_for_focus(front, "Approve")
     front.page.keyboard.press("Enter")
-    front.wait(cell, 30)
+    front.wait(cell)
     assert front.value("sent") == [["hello", 1, "mail"]]
 
 
@@ -137,7 +137,7 @@ def test_always_is_reached_and_left_by_the_keyboard(front):
     front.sees(cell, '"b"')
     front.button(cell, "Approve").wait_for()
     front.button(cell, "Approve").click()
-    front.wait(cell, 30)
+    front.wait(cell)
     assert [text for text, *_ in front.value("sent")] == ["a", "a", "b"]
     decided = [e for e in front.events() if e["type"] == "approval" and e["stage"] == "decided"]
     assert [e["scope"] for e in decided] == ["args", "args", "once"]
@@ -152,7 +152,7 @@ def test_a_key_that_is_pressed_after_a_click_on_the_card_answers_nothing(front):
     assert front.output(cell).locator("textarea, input[type=text]").count() == 0
     assert front.output(cell).inner_text().count("waiting for you") == 1
     front.press(cell, "Deny", "Deny")
-    front.wait(cell, 30)
+    front.wait(cell)
     assert front.value("sent") == []
 
 
@@ -166,5 +166,5 @@ def test_the_question_of_a_sub_agent_has_the_same_keys(front):
     front.page.wait_for_function(f"{KEYS}.every(f => f.keys)")
     assert front.output(cell).inner_text().count("waiting for you") == 1
     front.button(cell, "Approve").press("a")
-    front.wait(cell, 30)
+    front.wait(cell)
     assert front.value("sent") == [["below", 1, "mail"]]

@@ -72,17 +72,24 @@ def test_one_row_counts_down_and_says_afterwards_how_long_it_took(front):
     cell = front.add("%%agent\nWhat is six times seven?")
     front.page.evaluate(WATCH, cell)
     front.start(cell)
-    front.sees(cell, "trying again in 3 s · try 2")
+    front.sees(cell, " s · try 2")
     front.sees(cell, "waiting to try again")
     front.sees(cell, "try 3")
     front.shots("rate-limit-wait")
     front.wait(cell)
     front.sees(cell, "ℹ")
     rows = front.page.evaluate("() => window.rows_seen")
-    seconds = [int(re.search(r"in (\d+) s · try (\d)", row)[1]) for row in rows]
     print(f"the row read {rows}")
     assert "several rows" not in rows
-    assert len(seconds) >= 4  # a busy machine draws fewer than one a second
+    read = [re.search(r"trying again in (\d+) s · try (\d)", row).groups() for row in rows]
+    seconds = [int(second) for second, number in read if number == "2"]
+    more = [int(second) for second, number in read if number == "3"]
+    # a busy machine draws fewer than one a second
+    assert seconds == sorted(seconds, reverse=True)
+    assert more == sorted(more, reverse=True)
+    assert seconds[0] <= 3
+    assert more[0] <= 5
+    assert len(read) >= 4
     port = front.value("lab.server_port")
     text = " ".join(front.output(cell).inner_text().split())
     assert f"openai/qwen3:4b first model of http://127.0.0.1:{port}/v1" in text
@@ -100,7 +107,7 @@ def test_stop_ends_the_wait(front):
     cell = front.begin("%%agent\nAnd now?")
     front.sees(cell, "trying again in 1 min 3")
     front.button(cell, "■ Stop").click()
-    front.wait(cell, 30)
+    front.wait(cell)
     front.sees(cell, "Stopped")
     assert [e["type"] for e in front.events()][-2:] == ["interrupt", "end"]
     assert "1 try" in front.output(cell).inner_text()

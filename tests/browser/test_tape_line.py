@@ -66,7 +66,7 @@ def test_the_line_counts_calls_while_the_cell_runs_and_stands_last(front):
     front.sees(cell, "2 model calls · gpt-5-mini · 2.4k in, 80 out")
     front.shots("tape-ended")
     text = front.output(cell).inner_text()
-    assert not any(word in text for word in ("running", "without a record"))
+    assert not any(word in text for word in ("running", "not from a record"))
     assert text.count("model call") == 1
     assert text.index("The end.") < text.index("model call")
     outputs = front.save()["cells"][cell]["outputs"]
@@ -76,7 +76,7 @@ def test_the_line_counts_calls_while_the_cell_runs_and_stands_last(front):
     front.unfold(again, "replayed")
     front.shots("tape-replayed")
     missed = front.run("ask('Quick?'), ask('Another?')")
-    front.sees(missed, "1 without a record")
-    front.unfold(missed, "1 without a record")
+    front.sees(missed, "1 not from a record")
+    front.unfold(missed, "1 not from a record")
     front.shots("tape-missed")
     assert not front.errors()

@@ -20,6 +20,9 @@ from agent_nb.events.log import EventLog
 from agent_nb.notebook.cell.publish import publish_display as publish
 from agent_nb.view.bundle import make_bundle
 from agent_nb.view.live import LiveView, ViewOptions
+from agent_nb.view.painters import WidgetPainter
+from agent_nb.view.saved_page import Recovery
+from agent_nb.view.state.fold import RunView
 """
 FORMULAS = r"""
 log = EventLog()
@@ -43,6 +46,26 @@ log.append(e.Call(call_id="k", name="write", args={"file": "a.txt", "content": "
 log.append(e.Approval(call_id="k", stage="requested", args={"file": "a.txt", "content": "b"}))
 view.renderer.stop()
 """
+THOUGHT = """
+painter = WidgetPainter(lambda *_: None, "collapse", lambda: True)
+thinking = RunView().extend([e.RunStart(model="scripted/test"), e.Think(content="A line.\\n\\n" * 9, block="t")])
+publish(painter.open(thinking, 0.0, Recovery("")), {}, {"display_id": "thinking"}, False)
+"""
+# the front end gets all steps of the fold at once
+FOLDS = """
+thinking.apply(e.Delta(block="r", of="respond", text="A paragraph.\\n\\n" * 20))
+for second in range(1, 60):
+    painter.paint(thinking, float(second))
+"""
+# notes the height of the thought before and after its button goes up, before the page is painted
+HEIGHTS = """index => {
+    const fold = window.jupyterapp.shell.currentWidget.content.widgets[index].node.querySelector('.agent-nb-fold');
+    const high = () => fold.querySelector('.agent-nb-body').getBoundingClientRect().height;
+    const heights = window.heights = [high()];
+    new MutationObserver((_, observer) => {
+        if (!fold.querySelector(':scope>.mod-active')) { heights.push(high()); observer.disconnect(); }
+    }).observe(fold.querySelector('button'), {attributeFilter: ['class']});
+}"""
 NARROW = "(output, width) => { output.style.maxWidth = `${width}px`; }"
 # lines that the element takes, and whether what stands beside it is in the column
 LINES = """(said, column) => [said.getClientRects().length,
@@ -61,7 +84,7 @@ for piece in ("First compare. ", "Then write."):
 log.append(e.Think(block="t", content="First compare. Then write."))
 log.append(e.Call(call_id="k", name="write", args={"file": "a.txt", "content": "b"}))
 log.append(e.Approval(call_id="k", stage="requested", args={"file": "a.txt", "content": "b"}))
-for _ in range(600):
+for _ in range(6000):
     if answered.is_set(): break
     await asyncio.sleep(.05)
 log.append(e.Approval(call_id="k", stage="decided", decision="allow", by="click"))
@@ -133,6 +156,21 @@ def test_thoughts_are_open_while_they_grow_and_fold_when_more_has_followed(noteb
     notebook.wait(cell)
 
 
+@pytest.mark.parametrize(("motion", "smooth"), [("no-preference", True), ("reduce", False)])
+def test_a_page_that_gets_all_steps_of_a_fold_at_once_animates_it(notebook, motion, smooth):
+    notebook.page.emulate_media(reduced_motion=motion)
+    cell = notebook.run(THOUGHT)
+    body = notebook.output(cell).locator(".agent-nb-fold>.agent-nb-body")
+    body.get_by_text("A line.").first.wait_for()
+    notebook.page.evaluate(HEIGHTS, cell)
+    notebook.run(FOLDS)
+    body.wait_for(state="hidden")
+    before, after = notebook.page.evaluate("() => window.heights")
+    notebook.page.emulate_media(reduced_motion="no-preference")
+    assert before > 150
+    assert (after > 150, after > 0) == (smooth, smooth)
+
+
 def test_the_formulas_of_an_answer_are_typeset_and_nothing_else_is(notebook):
     cell = notebook.run(FORMULAS)
     shown = notebook.output(cell)
@@ -148,36 +186,33 @@ def test_the_formulas_of_an_answer_are_typeset_and_nothing_else_is(notebook):
     assert errors(notebook) == []
 
 
-def test_a_page_that_is_not_trusted_shows_the_same(opened, rich_log):
+def test_a_page_that_is_not_trusted_shows_the_same(pages, rich_log):
     html = make_bundle(rich_log)["text/html"]
-    notebook = opened(
-        "lab",
-        name="untrusted",
-        cells=("1",),
-        outputs={0: [new_output("display_data", data=make_bundle(rich_log))]},
-    )
-    notebook.sees(0, "done")
-    output = notebook.output(0)
+    notebook, cell = pages("rich")
+    notebook.sees(cell, "done")
+    output = notebook.output(cell)
     assert output.inner_html().count("<details") == html.count("<details")
     marks = output.get_by_text("✓ done").evaluate("n => getComputedStyle(n).color")
     plain = output.get_by_text("with").first.evaluate("n => getComputedStyle(n).color")
     assert marks != plain
 
 
-def test_a_page_that_is_not_trusted_keeps_the_room_around_an_offered_cell(opened):
+def offered_log():
     log = EventLog("run000000003")
     log.append(e.RunStart(model="scripted/test"))
     log.append(e.Call(call_id="k", name="add_cell", args={"code": "1 + 1", "why": "A sum."}))
     log.append(e.Result(call_id="k", name="add_cell", status="ok", content="Offered as cell 1."))
     log.append(e.End())
-    outputs = {0: [new_output("display_data", data=make_bundle(log))]}
-    notebook = opened("lab", name="offered", cells=("1",), outputs=outputs)
-    notebook.sees(0, "A cell for you")
-    row = notebook.output(0).get_by_text("A cell for you")
+    return log
+
+
+def test_a_page_that_is_not_trusted_keeps_the_room_around_an_offered_cell(pages):
+    notebook, cell = pages("offered")
+    notebook.sees(cell, "A cell for you")
+    row = notebook.output(cell).get_by_text("A cell for you")
     border = row.evaluate("n => n.closest('pre,div').parentElement.getBoundingClientRect().x")
     assert row.evaluate("n => n.getBoundingClientRect().x") - border > 20
     notebook.shot("offered-untrusted")
-    notebook.close()
 
 
 def shown_at(notebook, cell, words, width):
@@ -210,31 +245,34 @@ def test_the_live_header_is_one_line_in_a_narrow_column_too(notebook):
     notebook.run("log.append(e.End(status='interrupted')); view.close(make_bundle(log))")
 
 
-def test_a_call_keeps_its_name_and_status_beside_a_long_result(opened):
-    log = EventLog("run000000003")
+def long_result_log():
+    log = EventLog("run000000004")
     log.append(e.RunStart(model="scripted/test"))
     log.append(e.Call(call_id="k", name="archivist", args={"prompt": "What do you know? " * 4}))
     answer = "The archive has three entries about it, all from March."
     log.append(e.Result(call_id="k", name="archivist", content=answer, duration=7.0))
     log.append(e.End())
-    outputs = {0: [new_output("display_data", data=make_bundle(log))]}
-    notebook = opened("lab", name="long-result", cells=("1",), outputs=outputs)
-    notebook.sees(0, "archivist")
+    return log
+
+
+def test_a_call_keeps_its_name_and_status_beside_a_long_result(pages):
+    notebook, cell = pages("long result")
+    notebook.sees(cell, "archivist")
+    output = notebook.output(cell)
     for width in (350, 1100):
-        notebook.output(0).evaluate(NARROW, width)
-        line = notebook.output(0).locator("summary", has_text="archivist").bounding_box()
+        output.evaluate(NARROW, width)
+        line = output.locator("summary", has_text="archivist").bounding_box()
         for words in ("archivist", "7.0 s"):
-            box = notebook.output(0).get_by_text(words).first.bounding_box()
+            box = output.get_by_text(words).first.bounding_box()
             assert (
                 line["x"]
                 <= box["x"]
                 < box["x"] + min(box["width"], 40)
                 <= line["x"] + line["width"]
             )
-    notebook.close()
 
 
-def test_the_header_of_an_untrusted_page_stays_in_words_in_a_narrow_column(opened):
+def awaiting_log():
     log = EventLog("run000000002")
     log.append(
         e.RunStart(model="anthropic/claude-sonnet-test", settings={"source": "the option -m"})
@@ -242,12 +280,38 @@ def test_the_header_of_an_untrusted_page_stays_in_words_in_a_narrow_column(opene
     log.append(e.User(content="Write it."))
     log.append(e.Metric(turn=2, total=e.Counts(input=12_300, output=4_567, cost=0.0123)))
     log.append(e.End(status="awaiting"))
-    outputs = {0: [new_output("display_data", data=make_bundle(log))]}
-    notebook = opened("lab", name="narrow", cells=("1",), outputs=outputs)
-    notebook.sees(0, "waits for an answer")
+    return log
+
+
+def test_the_header_of_an_untrusted_page_stays_in_words_in_a_narrow_column(pages):
+    notebook, cell = pages("awaiting")
+    notebook.sees(cell, "waits for an answer")
     for width in (350, 700, 1100):
-        assert shown_at(notebook, 0, "? waits for an answer", width) == [1, True]
+        assert shown_at(notebook, cell, "? waits for an answer", width) == [1, True]
         notebook.shot(f"header-static-{width}")
+
+
+@pytest.fixture(scope="module")
+def pages(opened, rich_log):
+    """Show the saved page of a run in a notebook that is not trusted; return notebook and cell."""
+    logs = {
+        "rich": rich_log,
+        "offered": offered_log(),
+        "long result": long_result_log(),
+        "awaiting": awaiting_log(),
+    }
+    outputs = {
+        cell: [new_output("display_data", data=make_bundle(log))]
+        for cell, log in enumerate(logs.values())
+    }
+    notebook = opened("lab", name="untrusted", cells=("1",) * len(logs), outputs=outputs)
+
+    def page(name):
+        cell = list(logs).index(name)
+        notebook.select(cell)
+        return notebook, cell
+
+    yield page
     notebook.close()
 
 
@@ -279,7 +343,7 @@ def rich_log() -> EventLog:
 
 def test_a_page_of_the_published_kind_updates_in_place(notebook):
     cell = notebook.run(
-        ASKED.replace('kind="widgets"', 'kind="html"').replace("range(600)", "range(10)")
+        ASKED.replace('kind="widgets"', 'kind="html"').replace("range(6000)", "range(10)")
     )
     notebook.sees(cell, "acts:")
     assert notebook.output(cell).locator(".jp-OutputArea-child").count() == 2

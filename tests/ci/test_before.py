@@ -60,6 +60,7 @@ def test_every_notebook_is_in_the_table(version):
 
 
 @pytest.mark.kernel
+@pytest.mark.forked_kernel
 @pytest.mark.few("unnumbered-kernel", "numbered-conversation", "scored-scores")
 @pytest.mark.parametrize(("version", "name"), NOTEBOOKS)
 def test_a_notebook_of_an_earlier_version_replays(copied, version, name):
@@ -85,6 +86,7 @@ def test_twelve_have_cells_with_and_without_tools():
 
 
 @pytest.mark.kernel
+@pytest.mark.forked_kernel
 @pytest.mark.few("failures")
 @pytest.mark.parametrize("name", sorted({*WITHOUT_TOOLS, *WITH_TOOLS}))
 def test_a_notebook_replays_beside_another_default_of_tools(copied, tmp_path, monkeypatch, name):
@@ -102,6 +104,7 @@ def test_a_notebook_replays_beside_another_default_of_tools(copied, tmp_path, mo
 
 
 @pytest.mark.kernel
+@pytest.mark.forked_kernel
 @pytest.mark.few("numbered-variables")
 @pytest.mark.parametrize(
     ("version", "name"), [(version, name) for version, name in NOTEBOOKS if name in TRUSTED]

@@ -13,7 +13,7 @@ from ci.conftest import other_kernels
 from ci.recipes import RECIPES, edges
 
 ALL = os.environ.get("AGENT_NB_CI") == "all"
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.kernel, pytest.mark.forked_kernel]
 
 
 def _cases():

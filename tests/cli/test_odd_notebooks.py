@@ -204,6 +204,12 @@ def test_a_filtered_notebook_is_utf_8_in_every_locale(monkeypatch):
     assert stdout.buffer.getvalue() == text.encode()
 
 
+def test_a_filtered_notebook_may_begin_with_the_mark_of_windows(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.StringIO("\ufeff" + json.dumps(lifted())))
+    assert main(["strip"]) == 0
+    assert METADATA_KEY not in json.loads(capsys.readouterr().out)["metadata"]
+
+
 def test_git_gets_a_notebook_as_utf_8_in_every_locale(monkeypatch, tmp_path):
     path = tmp_path / "n.ipynb"
     cell = {"cell_type": "code", "source": "\u00c1 \u2026", "metadata": {}, "outputs": []}
@@ -232,6 +238,17 @@ def test_the_merge_driver_does_not_crash_on(odd, side, tmp_path):
         json.loads(paths[1].read_bytes())
 
 
+def test_a_merged_notebook_is_laid_out_as_ours(tmp_path):
+    paths = [tmp_path / name for name in ("base", "ours", "theirs")]
+    for path in paths:
+        text = json.dumps(notebook(), indent=2 if path.name == "ours" else 1)
+        path.write_text(text, newline="\r\n" if path.name == "ours" else "\n")
+    assert main(["git-merge", *map(str, paths)]) == 0
+    text = paths[1].read_bytes()
+    assert text.startswith(b'{\r\n  "cells": [\r\n    {')
+    assert text.count(b"\n") == text.count(b"\r\n")
+
+
 def test_merged_half_characters_are_still_there(tmp_path):
     paths = [tmp_path / name for name in ("base", "ours", "theirs")]
     for path, nb in zip(
@@ -241,3 +258,24 @@ def test_merged_half_characters_are_still_there(tmp_path):
     assert main(["git-merge", *map(str, paths)]) == 0
     (cell,) = json.loads(paths[1].read_bytes())["cells"]
     assert HALF in cell["source"]
+
+
+@pytest.mark.parametrize("is_notebook", [True, False])
+def test_a_merge_on_a_full_disk_leaves_our_file_and_says_so(is_notebook, tmp_path, capsys):
+    resource = pytest.importorskip("resource")
+    paths = [tmp_path / name for name in ("base", "ours", "theirs")]
+    for path in paths:
+        source = f"%%agent\n{path.name}"
+        text = json.dumps(changed(source=source)) if is_notebook else f"{path.name}\n" * 5_000
+        path.write_text(text)
+    before = paths[1].read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    size = 1_000 if is_notebook else len(before)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))  # as a full disk
+    try:
+        code = main(["git-merge", *map(str, paths)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (code, paths[1].read_bytes()) == (2, before)
+    complaint = capsys.readouterr().err
+    assert ("ours cannot be written: File too" if is_notebook else "merge-file failed") in complaint

@@ -1,7 +1,10 @@
 """Parameters of `run -p NAME=VALUE` and the cell that sets them."""
 
+import inspect
 import math
+import sys
 
+import nbformat
 import pytest
 
 from agent_nb.cli.parameters import inject_parameters, parse_parameters
@@ -47,6 +50,21 @@ def test_a_text_that_is_no_parameter_is_refused(text):
         parse_parameters([text])
 
 
+@pytest.mark.parametrize("text", ["x=&a [*a]", "x=&a {k: [*a]}", f"x={'[' * 90}{']' * 90}"])
+def test_a_value_nested_too_deeply_is_refused(text):
+    values = parse_parameters([text])
+    frames = len(inspect.stack(0))
+    limit = sys.getrecursionlimit()
+    try:
+        sys.setrecursionlimit(frames + 100)
+        with pytest.raises(
+            UsageError, match="parameter x is nested too deeply, or contains itself"
+        ):
+            inject_parameters({"cells": []}, values)
+    finally:
+        sys.setrecursionlimit(limit)
+
+
 @pytest.mark.parametrize("tags", [None, "no parameters"])
 def test_tags_that_are_no_list_are_no_tags(tags):
     notebook = {"cells": [{"source": "a", "metadata": {"tags": tags}}]}
@@ -62,3 +80,17 @@ def test_the_cell_follows_the_one_that_is_tagged_and_replaces_an_older_one():
     notebook = {"cells": cells}
     inject_parameters(notebook, {"n": 2})
     assert [each["source"] for each in notebook["cells"]] == ["a", "b", "n = 2", "c"]
+
+
+def test_the_inserted_cell_takes_no_id_of_another_cell():
+    tags = {"tags": ["parameters"]}
+    nb = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell("x = 1", id="parameters", metadata=tags)]
+    )
+    for value in (2, 3):
+        inject_parameters(nb, {"x": value})
+    assert [(c.id, c.source) for c in nb.cells] == [
+        ("parameters", "x = 1"),
+        ("parameters-", "x = 3"),
+    ]
+    nbformat.validate(nb)

@@ -549,6 +549,17 @@ class TestReading:
         assert main(["verify", str(notebook)]) == 0
         assert main(["verify", "--signed", str(notebook)]) == 1
 
+    def test_verify_checks_notebooks_beside_one_that_cannot_be_read(
+        self, notebook, tmp_path, capsys
+    ):
+        torn = tmp_path / "a.ipynb"
+        torn.write_text("{")
+        tamper(notebook, "byte")
+        assert main(["verify", str(torn), str(notebook)]) == 1
+        report = capsys.readouterr().out
+        assert torn.name in report
+        assert "cell cell3" in report
+
     def test_verify_finds_secrets_and_does_not_repeat_them(self, notebook, monkeypatch, capsys):
         monkeypatch.setenv("MY_API_KEY", "What is base + 2?")
         assert main(["verify", str(notebook)]) == 1

@@ -17,3 +17,19 @@ def test_a_cost_that_is_no_amount_is_left_out(cost):
 
 def test_a_cost_too_large_for_a_float_is_an_amount():
     assert "$1000000000000000.00" in summary_line({"status": "ok", "cost": 10**400})
+
+
+WRONG = [None, True, "1", [1], {}, float("nan"), float("-inf")]
+
+
+@pytest.mark.parametrize("value", WRONG)
+def test_a_number_of_a_wrong_type_is_left_out(value):
+    numbers = {"status": "ok", "cost": value, "turns": value, "calls": value, "seconds": value}
+    assert summary_line(numbers) == "ok · 0 → 0 tokens"
+    assert summary_line({"calls": 2, "denied": value}) == summary_line({"calls": 2})
+
+
+@pytest.mark.parametrize("value", WRONG)
+def test_a_pair_without_two_numbers_counts_as_missing(value):
+    assert summary_line({"tokens": [1, value]}) == summary_line({})
+    assert summary_line({"rows": [value, 1]}) == summary_line({})

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_nb.cli.shared import in_parallel, list_notebooks
+from agent_nb.errors import UsageError
 
 
 def test_a_notebook_that_is_named_in_two_ways_is_listed_once(tmp_path, monkeypatch):
@@ -13,6 +14,27 @@ def test_a_notebook_that_is_named_in_two_ways_is_listed_once(tmp_path, monkeypat
     (tmp_path / "a.ipynb").write_text("{}")
     names = ["a.ipynb", str(tmp_path / "a.ipynb"), str(tmp_path)]
     assert list_notebooks(names) == [Path("a.ipynb")]
+
+
+def test_an_executed_copy_is_tested_only_if_it_is_named(tmp_path):
+    paths = [tmp_path / name for name in ("a.ipynb", "a.run.ipynb")]
+    for path in paths:
+        path.write_text("{}")
+    assert list_notebooks([str(tmp_path)]) == paths
+    for name in (tmp_path, tmp_path / "*.ipynb"):
+        assert list_notebooks([str(name)], copies=False) == paths[:1]
+    assert list_notebooks([str(paths[1])], copies=False) == paths[1:]
+
+
+def test_a_file_whose_name_looks_like_a_glob_is_taken_as_it_is(tmp_path):
+    path = tmp_path / "n[1].run.ipynb"
+    path.write_text("{}")
+    assert list_notebooks([str(path)], copies=False) == [path]
+
+
+def test_a_name_too_long_for_a_file_is_not_found():
+    with pytest.raises(UsageError, match="File not found: xxx"):
+        list_notebooks(["x" * 300])
 
 
 def test_no_work_begins_after_a_failure():

@@ -149,7 +149,7 @@ def test_progress_lines_name_no_control_sequence():
 
     stream = io.StringIO()
     with Progress(EVIL, stream, lines=True) as progress:
-        progress.cell(0, 1, f"%%agent {EVIL}\n{EVIL}")
+        progress.show_cell(0, 1, f"%%agent {EVIL}\n{EVIL}")
     assert stream.getvalue()
     assert not DANGEROUS.findall(stream.getvalue())
 

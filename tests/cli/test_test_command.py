@@ -100,6 +100,18 @@ class TestToItsEnd:
             ["failed", "cell 2 (c2), line 2: NameError: name 'undefined' is not defined"],
         )
 
+    def test_code_runs_below_a_failed_cell_did_not_run(self, record, check):
+        path = record("1 + 1", "run = await Agent(script('Done.'))('Do it.')")
+        edit(path, "1 + 1", "undefined")
+        assert check(path) == (
+            1,
+            [
+                "failed",
+                "cell 2 (c2), line 1: NameError: name 'undefined' is not defined",
+                "cell 3 (c3): it did not run",
+            ],
+        )
+
     @pytest.mark.long
     def test_an_ipywidgets_output_in_a_plain_cell_is_nothing_special(self, record, check):
         path = record(
@@ -118,10 +130,10 @@ class TestToItsEnd:
 
     @pytest.mark.long
     def test_a_cell_that_takes_too_long_is_named_with_what_to_do(self, write, check):
-        code, lines = check(write("time.sleep(60)"), "--timeout", "1")
+        code, lines = check(write("time.sleep(60)"), "--timeout", "4")
         assert (code, lines[1]) == (
             1,
-            "cell 2 (c2): it took longer than 1 s and was stopped. Give it more time: --timeout S.",
+            "cell 2 (c2): it took longer than 4 s and was stopped. Give it more time: --timeout S.",
         )
 
     @pytest.mark.long
@@ -254,3 +266,11 @@ def test_json_is_valid_whatever_a_kernel_writes_and_whatever_the_locale(write, l
         timeout=100,
     )
     assert (plain.returncode, b"ValueError" in plain.stdout) == (1, True)
+
+
+def test_results_are_shown_even_if_the_file_for_them_cannot_be_written(tmp_path, capsys):
+    path = tmp_path / "n.ipynb"
+    path.write_text("{")
+    missing = tmp_path / "no" / "results.xml"
+    assert main(["test", "--json", "--junit", str(missing), str(path)]) == 2
+    assert json.loads(capsys.readouterr().out)[0]["ok"] is False

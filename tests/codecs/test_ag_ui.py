@@ -63,6 +63,15 @@ BLOCKS = [
         {"content": "ab"},
     ),
     (
+        [
+            {"type": "TOOL_CALL_CHUNK", **C, "toolCallName": "sh"},
+            {"type": "TOOL_CALL_CHUNK", "delta": '{"a"'},
+            {"type": "TOOL_CALL_CHUNK", **C, "delta": ":1}"},
+        ],
+        "call",
+        {"call_id": "c", "name": "sh", "args": {"a": 1}, "raw_args": '{"a":1}'},
+    ),
+    (
         [{"type": "TOOL_CALL_RESULT", "messageId": "t", **C, "content": "ok"}],
         "result",
         {"call_id": "c", "content": "ok", "status": "ok"},
@@ -135,6 +144,19 @@ def test_each_event_is_read_and_written_back(objs, kind, fields, tool):
     assert {k: getattr(event, k) for k in fields} == fields
     assert codec.lines(events) == objs
     assert codec.lines([e for e in events if e.type != "delta"]) == objs
+
+
+def test_calls_of_chunk_lines_end_at_the_next_other_line(tool):
+    lines = [
+        {"type": "TOOL_CALL_CHUNK", "toolCallId": i, "toolCallName": n, "delta": delta}
+        for i, n, delta in (("c", "sh", '{"a"'), ("d", "ls", '{"b":'), ("c", "sh", ":1}"))
+    ]
+    lines += [{"type": "TOOL_CALL_CHUNK", "toolCallId": "d", "delta": "2}"}]
+    lines += [{"type": "TOOL_CALL_RESULT", "messageId": "t", **C, "content": "ok"}]
+    stored = [e for e in tool("ag-ui").read(sse(*lines)) if e.type != "delta"]
+    calls = [(e.call_id, e.name, e.args, e.incomplete) for e in stored[:2]]
+    assert calls == [("c", "sh", {"a": 1}, False), ("d", "ls", {"b": 2}, False)]
+    assert [(e.type, e.call_id) for e in stored[2:]] == [("result", "c")]
 
 
 def test_our_run_is_written_as_messages_calls_and_results(tool, our_run):

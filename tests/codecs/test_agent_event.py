@@ -4,6 +4,7 @@ import pytest
 from helpers.streams import sse, stored
 
 from agent_nb import events as ev
+from agent_nb.codecs import decode, encode
 
 CALL = {"type": "tool_call", "toolName": "sh", "toolArgs": '{"c":1}'}
 LINES = [
@@ -222,3 +223,23 @@ def test_a_payload_does_not_change_the_type_of_its_line(tool):
     event = ev.Extension(namespace="agent-event", name="hook", payload=payload)
     assert codec.lines([event])[0] == {"type": "hook", "n": 1}
     assert codec.encoder.losses.counts()["extension.payload"] == 1
+
+
+@pytest.mark.parametrize("status", ["ok", "error", "interrupted"])
+@pytest.mark.parametrize("form", ["plain", "ids"])
+def test_runs_of_ours_one_after_another_are_read_as_several(form, status):
+    runs = [
+        event
+        for name in ("a", "b", "c")
+        for event in (
+            ev.RunStart(run=name),
+            ev.User(run=name, content="?"),
+            ev.Respond(run=name, content=name),
+            ev.End(run=name, status=status),
+        )
+    ]
+    texts = encode(runs, f"agent-event:{form}")
+    assert texts[0] == 'data: {"type":"stream","content":"a"}\n\n'
+    events = decode("".join(texts), "agent-event")
+    assert [e.content for e in events if e.type == "respond"] == ["a", "b", "c"]
+    assert len({e.run for e in events}) == 3

@@ -114,7 +114,7 @@ def test_the_events_of_a_child_run_are_below_the_call_that_runs_it(read):
     view = RunView().extend(events)
     kinds = [type(card).__name__ for card in view.call("c").children[0].cards]
     assert kinds == ["ThinkCard", "CallCard", "RespondCard"]
-    assert str(view.answer.text) == "Outer."
+    assert str(view.texts.answer.text) == "Outer."
 
 
 def test_a_child_of_a_child_is_below_the_call_of_the_child(read):

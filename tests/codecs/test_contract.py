@@ -267,7 +267,7 @@ def _kinds_of(name):
         "tool_output tool_end tool_approval error",
         "agent-event": "thought tool_call tool_progress tool_result progress result stream final error start cancelled tool_error",
         "ag-ui": "RUN_STARTED RUN_FINISHED RUN_ERROR STEP_STARTED STEP_FINISHED TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT "
-        "TEXT_MESSAGE_END TEXT_MESSAGE_CHUNK TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END TOOL_CALL_RESULT REASONING_MESSAGE_START "
+        "TEXT_MESSAGE_END TEXT_MESSAGE_CHUNK TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END TOOL_CALL_CHUNK TOOL_CALL_RESULT REASONING_MESSAGE_START "
         "REASONING_MESSAGE_CONTENT REASONING_MESSAGE_END REASONING_MESSAGE_CHUNK STATE_SNAPSHOT STATE_DELTA MESSAGES_SNAPSHOT "
         "SUBAGENT_STARTED SUBAGENT_ERROR CUSTOM",
         "ui-message": "start finish abort error start-step finish-step message-metadata text-start text-delta text-end reasoning-start "

@@ -9,9 +9,10 @@ import threading
 import tracemalloc
 
 import pytest
+from helpers.codec_io import logs
 
 from agent_nb import events as ev
-from agent_nb.codecs.convert import convert, convert_files, decode, encode, logs
+from agent_nb.codecs.convert import convert, convert_files, decode, encode
 from agent_nb.codecs.losses import Losses
 from agent_nb.codecs.sources import is_live
 from agent_nb.errors import UsageError, WireError

@@ -7,6 +7,7 @@ from helpers.streams import ndjson, stored
 
 from agent_nb import events as ev
 from agent_nb.codecs.detect import detect
+from agent_nb.codecs.loom.open_nodes import OpenNodes
 from agent_nb.events.settler import Settler
 
 CHUNK = {"type": "tool_call_chunk"}
@@ -326,3 +327,12 @@ def test_a_piece_of_the_arguments_of_an_open_call_is_an_extension(tool):
     events = loom.read(ndjson(*frames))
     assert [e.type for e in events] == ["call", "progress", "extension"]
     assert loom.lines(events) == frames
+
+
+def test_nodes_that_are_never_left_take_linear_time():
+    """In quadratic time it would exceed the test's time limit."""
+    nodes = OpenNodes()
+    for number in range(60_000):
+        nodes.enter({"id": f"n{number}", "node_id": f"n{number}"})
+        assert nodes.locate({"node_id": f"n{number}"})["path"] == f"n{number}"
+        nodes.exit({"id": "other"})

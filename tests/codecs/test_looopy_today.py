@@ -198,7 +198,7 @@ def test_the_card_of_a_call_holds_the_sub_agent_that_it_runs(read):
     view = RunView().extend(read(*DELEGATED, *WRITTEN, RETURNED, *ANSWER))
     (inside,) = view.call("x").children
     assert [type(card).__name__ for card in inside.cards] == ["RespondCard", "CallCard"]
-    assert str(view.answer.text) == "It is 4."
+    assert str(view.texts.answer.text) == "It is 4."
     assert [type(card).__name__ for card in view.cards] == ["CallCard", "RespondCard"]
 
 
@@ -210,6 +210,20 @@ def test_a_sub_agent_ends_with_its_call_or_stays_cut_off_without_it(read):
     assert [e.result for e in cut if e.type == "node" and e.phase == "exit"] == ["interrupted"]
     kinds = [(e.type, e.span) for e in ended]
     assert kinds.index(("respond", "x")) < kinds.index(("result", ""))
+
+
+def test_a_late_event_of_a_subtask_joins_its_ended_sub_agent(tool):
+    late = [child("content-delta", delta=" More.", index=9), child("task-complete", content="")]
+    lines = [*DELEGATED, *WRITTEN, late[1], RETURNED, *late, *ANSWER]
+    codec = tool("looopy")
+    events = codec.read(ndjson(*lines))
+    assert codec.lines(events) == lines
+    assert [(e.span, e.phase) for e in events if e.type == "node"] == [
+        ("x", "enter"),
+        ("x", "exit"),
+    ]
+    assert [e.span for e in events if e.type == "end"] == ["x", ""]
+    assert [e.span for e in events if getattr(e, "content", "") == " More."] == ["x"]
 
 
 def test_parallel_sub_agents_of_one_name_are_each_in_a_call_of_their_own(tool):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agent_nb import events as ev
 from agent_nb.codecs.call_matching import REMEMBERED, CallMatcher
-from agent_nb.codecs.framing import frame_sse
+from agent_nb.codecs.framing import Unframer, frame_sse
 from agent_nb.codecs.losses import Losses
 from agent_nb.codecs.passthrough import line_notes, note_difference, restore_object
 from agent_nb.codecs.run_builder import UniqueIds
@@ -274,3 +274,15 @@ def test_a_value_that_is_nested_too_deeply_to_write_is_a_loss(tool, format_):
     codec = tool(format_)
     codec.write([ev.RunStart(run="r"), call, ev.End(run="r")])
     assert any("nested" in loss.reason for loss in codec.encoder.losses)
+
+
+@pytest.mark.parametrize("start", [b"", b"["])
+def test_a_stream_of_blanks_without_end_takes_linear_time(start):
+    """In quadratic time it would exceed the test's time limit."""
+    unframer = Unframer(Losses())
+    unframer.feed(start)
+    for _ in range(4_000):
+        assert unframer.feed(b" \n" * 32_000) == []
+    assert [item.obj for item in (*unframer.feed(start and b'{"a": 1}]'), *unframer.close())] == (
+        [{"a": 1}] if start else []
+    )

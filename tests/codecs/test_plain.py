@@ -7,8 +7,9 @@ import json
 from types import MappingProxyType
 
 import pytest
+from helpers.codec_io import logs
 
-from agent_nb.codecs.convert import decode, encode, logs
+from agent_nb.codecs.convert import decode, encode
 from agent_nb.errors import WireError
 from agent_nb.wire.json_text import nearest_json
 

@@ -3,10 +3,10 @@ or come twice.
 """
 
 import pytest
+from helpers.codec_io import logs
 from helpers.streams import sse, stored
 
 from agent_nb import events as ev
-from agent_nb.codecs.convert import logs
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ are settled.
 
 import msgspec
 import pytest
+from helpers.codec_io import logs
 from helpers.streams import ndjson
 
 from agent_nb import events as ev
-from agent_nb.codecs.convert import logs
 from agent_nb.codecs.framing import Unframer
 from agent_nb.codecs.losses import Losses
 from agent_nb.external.importer import Imported

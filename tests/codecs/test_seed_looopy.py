@@ -81,6 +81,28 @@ def test_a_subtask_belongs_to_the_run_of_its_parent(read):
     ]
 
 
+NESTED = [
+    {"kind": "task-created", **T},
+    {"kind": "tool-start", **T, "toolCallId": "a", "toolName": "sh", "arguments": {}},
+    {"kind": "task-created", "taskId": "a", "parentTaskId": "t1"},
+    {"kind": "task-created", "taskId": "b", "parentTaskId": "a"},
+]
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        [],
+        [{"kind": "task-complete", "taskId": "a"}],
+        [{"kind": "task-complete", **T}],
+        [{"kind": "tool-complete", **T, "toolCallId": "a", "toolName": "sh", "success": True}],
+    ],
+)
+def test_a_task_inside_another_ends_before_it(read, last):
+    exits = [e.span for e in read(*NESTED, *last) if e.type == "node" and e.phase == "exit"]
+    assert exits == ["b", "a"]
+
+
 def test_memory_does_not_grow_with_tasks_that_are_over(tool):
     decoder = tool("looopy").codec.decoder()
     events = []

@@ -7,6 +7,7 @@ import re
 from itertools import pairwise
 
 import pytest
+from helpers.dialect_reading import chunkings
 from helpers.examples import count_examples
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -293,3 +294,47 @@ def test_a_lone_first_character_of_a_marker_survives_a_cut(load_dialect, name, t
         parser = load_dialect(name).parser()
         parts = [q for chunk in chunks for q in parser.feed(chunk)] + [*parser.close(cut=True)]
         assert "".join(q.text for q in parts if isinstance(q, p.Text)) == text
+
+
+def cut_texts(dialect, chunks):
+    """Return the text and the thoughts that a cut stream leaves."""
+    parser = dialect.parser()
+    parts = [q for chunk in chunks for q in parser.feed(chunk)] + [*parser.close(cut=True)]
+    kinds = (p.Text, p.Thought)
+    return tuple("".join(q.text for q in parts if isinstance(q, kind)) for kind in kinds)
+
+
+HALF_MARKERS = [
+    ("thinking", '<think a="1', ("", "")),
+    ("thinking", 'hi <think a="1', ("hi ", "")),
+    ("thinking", "hi <thinking a=", ("hi ", "")),
+    ("thinking", "hi <think a b", ("hi <think a b", "")),
+    ("thinking+xml", 'hi <thinking a="<execute>', ("hi ", "")),
+    ("thinking+section", "hi <think\t", ("hi ", "")),
+    ("leading+native", "<thi", ("", "")),
+    ("leading+native", "\n<think", ("\n", "")),
+    ("leading+section", "<thi", ("", "")),
+    ("leading+section", "<thin k", ("<thin k", "")),
+    ("leading+xml", "<thinki", ("", "")),
+    ("leading+native", "<think>a</think><thinki", ("", "a")),
+    ("xml", "<results></resul", ("<results>", "")),
+    ("xml", "<execute>abc</execut", ("<execute>abc", "")),
+    ("xml", "<execute>abc<", ("<execute>abc<", "")),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "left"), HALF_MARKERS)
+def test_half_a_marker_is_dropped_at_a_cut(load_dialect, name, text, left):
+    for chunks in chunkings(text):
+        assert cut_texts(load_dialect(name), chunks) == left, chunks
+
+
+@pytest.mark.parametrize("name", [n for n in MARKUP if n not in ("native", "section")])
+@given(text=TEXTS.filter(lambda text: "</think>" not in text), size=st.integers(1, 7), cuts=CUTS)
+@EASY
+def test_half_the_closing_tag_of_a_thought_is_dropped_at_a_cut(
+    load_dialect, name, text, size, cuts
+):
+    whole = f"<think>{text}{'</think>'[:size]}"
+    left = f"{text}<" if size == 1 else text
+    assert cut_texts(load_dialect(name), pieces(whole, cuts)) == ("", left)

@@ -43,7 +43,7 @@ def test_as_it_came(vector: dict[str, Any], events: Callable[..., Any]) -> None:
     )
 
 
-@pytest.mark.few(26)
+@pytest.mark.few(9)
 def test_in_any_chunking(
     vector: dict[str, Any], same_in_any_chunking: Callable[..., Any], to_events: Callable[..., Any]
 ) -> None:

@@ -113,13 +113,13 @@ def test_the_instructions_name_every_tool_and_parameter(load_dialect, tools):
     ],
 )
 def test_a_schema_in_a_few_words(schema, words):
-    assert render.type_name(schema, {"$defs": {"Loop": {"$ref": "#/$defs/Loop"}}}) == words
+    assert render.name_type(schema, {"$defs": {"Loop": {"$ref": "#/$defs/Loop"}}}) == words
 
 
 def test_a_schema_that_contains_itself_many_times_is_named_in_short():
     members = {f"p{n}": {"$ref": "#/$defs/A"} for n in range(100)}
     root = {"$defs": {"A": {"type": "object", "properties": members}}}
-    assert len(render.type_name({"$ref": "#/$defs/A"}, root)) < 1_000_000
+    assert len(render.name_type({"$ref": "#/$defs/A"}, root)) < 1_000_000
     root["$defs"]["A"]["required"] = list(members)
     assert len(str(examples.make_args(ToolSpec("f", "", {**root, "properties": members})))) < 1e8
 
@@ -136,7 +136,7 @@ def test_a_schema_that_contains_itself_ends():
         "properties": {"n": {"$ref": "#/$defs/Node"}},
         "required": ["n"],
     }
-    assert len(render.type_name({"$ref": "#/$defs/Node"}, root)) < 200
+    assert len(render.name_type({"$ref": "#/$defs/Node"}, root)) < 200
     json.dumps(examples.make_args(ToolSpec("f", "", root)))
     json.dumps(grammar.make_batch_schema([ToolSpec("f", "", root)]))
 
@@ -252,7 +252,7 @@ def test_code_may_be_longer_than_a_name():
 
 
 def test_json_for_a_model_holds_no_marker():
-    text = render.json_text({"a": "</execute><execute><think>§END", "b": "\ud800é"})
+    text = render.write_json({"a": "</execute><execute><think>§END", "b": "\ud800é"})
     assert "<execute" not in text
     assert "</" not in text
     assert "§" not in text
@@ -261,7 +261,7 @@ def test_json_for_a_model_holds_no_marker():
 
 
 def test_arguments_are_written_as_they_are_now_not_as_they_came():
-    assert render.call_value(CallBlock("i", "f", {"a": 2}, '{"a": 1}')) == {
+    assert render.make_call_value(CallBlock("i", "f", {"a": 2}, '{"a": 1}')) == {
         "name": "f",
         "args": {"a": 2},
     }

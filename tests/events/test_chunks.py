@@ -1,6 +1,7 @@
 """The compact form of how a block came."""
 
 import base64
+import tracemalloc
 import zlib
 
 import pytest
@@ -78,3 +79,15 @@ def test_a_packed_string_cut_short_is_a_value_error():
     packed = pack_chunks(encode_chunks([(n % 7, n) for n in range(1000)]))
     with pytest.raises(ValueError):
         list(decode_chunks(packed[:-10]))
+
+
+def test_a_packed_string_that_expands_takes_little_memory():
+    data = bytes(4_000_000)  # two million pairs of zeros
+    packed = PACKED + base64.b85encode(zlib.compress(data)).decode()
+    tracemalloc.start()
+    try:
+        assert next(decode_chunks(packed)) == (0, 0)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * len(data)

@@ -1,14 +1,29 @@
 """The event log: numbering, subscription, folding of deltas, NDJSON."""
 
 import itertools
+import os
 import threading
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_nb.events import Call, Delta, End, Node, Progress, Respond, RunStart, Think, User
+from agent_nb.events import (
+    Call,
+    Delta,
+    End,
+    Node,
+    Progress,
+    Respond,
+    RunStart,
+    Think,
+    User,
+)
+from agent_nb.events import (
+    log as log_file,
+)
 from agent_nb.events.log import EventLog
+from agent_nb.host import inherited
 
 
 def ticking(step=0.0375, start=1000.0):
@@ -36,6 +51,22 @@ def test_time_never_goes_back_and_is_whole_milliseconds():
     log = EventLog(clock=lambda: next(times))
     stamped = [log.append(User()) for _ in range(4)]
     assert [e.ts for e in stamped] == [5.0, 5.0, 6.123, 6.123]
+
+
+def test_time_never_goes_back_after_recorded_events():
+    log = EventLog.of_events([User(ts=9e9)])
+    assert log.append(End()).ts == 9e9
+
+
+def test_a_callable_that_subscribes_twice_is_detached_once():
+    log, seen = EventLog(), []
+    add = seen.append
+    detach = log.subscribe(add)
+    log.subscribe(add)
+    detach()
+    detach()
+    log.append(User())
+    assert len(seen) == 1
 
 
 def test_deltas_are_passed_on_but_not_stored():
@@ -185,6 +216,11 @@ def test_ndjson_names_the_broken_line():
         EventLog.from_ndjson('{"type":"user"}\nnonsense\n')
 
 
+def test_ndjson_names_the_line_of_a_lone_surrogate():
+    with pytest.raises(ValueError, match="line 2 is not a JSON object"):
+        EventLog.from_ndjson('{"type":"user"}\n{"type":"user","content":"\ud800"}\n')
+
+
 def test_a_line_separator_inside_a_string_does_not_split_a_line():
     log = EventLog()
     log.append(User(content="a\u2028b\x85c"))
@@ -209,3 +245,24 @@ def test_select_matches_the_path():
     assert len(log.select("r9/**")) == 4
     assert [e.type for e in log.select("**/b")] == ["progress"]
     assert log.select("r/**") == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="without fork")
+@pytest.mark.parametrize("lock", [log_file._LOCK, inherited._lock], ids=["log", "inherited"])
+def test_a_lock_that_a_thread_holds_at_a_fork_is_free_in_the_child(lock):
+    held, forked = threading.Event(), threading.Event()
+
+    def hold():
+        with lock:
+            held.set()
+            forked.wait(20)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert held.wait(20)
+    child = os.fork()
+    if not child:
+        os._exit(0 if lock.acquire(timeout=2) else 1)
+    forked.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

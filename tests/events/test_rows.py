@@ -33,14 +33,14 @@ def log_with_sub_agent():
 
 def test_a_sub_agent_changes_neither_the_model_nor_the_turns_of_its_run():
     (row,) = run_rows(log_with_sub_agent(), {})
-    assert (row.model, row.tools, row.turns, row.tokens_in) == ("large", ["helper"], 2, 330)
+    assert (row.model, row.tools, row.turns, row.usage.input) == ("large", ["helper"], 2, 330)
     (row,) = run_rows(log_with_sub_agent()[:9], {})  # while the sub-agent runs
-    assert (row.model, row.turns, row.tokens_in) == ("large", 1, 100)
+    assert (row.model, row.turns, row.usage.input) == ("large", 1, 100)
 
 
 def test_the_turns_of_a_sub_agent_belong_to_the_turn_that_called_it():
     rows = turn_rows(log_with_sub_agent(), {})
-    assert [(r.turn, r.tokens_in, r.requests, r.model) for r in rows] == [
+    assert [(r.turn, r.usage.input, r.requests, r.model) for r in rows] == [
         (1, 130, 4, "large"),
         (2, 200, 1, "large"),
     ]
@@ -52,4 +52,10 @@ def test_turns_of_a_sub_agent_stay_where_its_run_counts_none():
         ev.RunStart(run="r", span="c1", model="small"),
         ev.Metric(run="r", span="c1", step=counts(10), total=counts(10), turn=2),
     ]
-    assert [(r.turn, r.tokens_in) for r in turn_rows(log, {})] == [(2, 10)]
+    assert [(r.turn, r.usage.input) for r in turn_rows(log, {})] == [(2, 10)]
+
+
+def test_a_turn_of_many_thoughts_takes_linear_time():
+    """In quadratic time it would exceed the test's time limit."""
+    (row,) = turn_rows([ev.Think(run="r", turn=1, content="x" * 200)] * 20_000, {})
+    assert row.thought == "x" * 4_000_000

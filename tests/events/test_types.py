@@ -85,7 +85,13 @@ def test_an_object_without_type_is_kept():
     assert json.loads(encode_event(decode_event(b'{"reply":"x"}'))) == {"reply": "x"}
 
 
-@pytest.mark.parametrize("line", [b"", b"[1]", b"12", b"{", b'"x"', b"\xff"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(b"", b"[1]", b"12", b"{", b'"x"', b"\xff"),
+        b'{"type":"result","content":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    ],
+)
 def test_a_line_without_a_json_object_is_a_decode_error(line):
     with pytest.raises(msgspec.DecodeError):
         decode_event(line)

@@ -17,4 +17,4 @@ from agent_nb.events.usage import whole_output
     ],
 )
 def test_thoughts_are_in_the_output(given, reasoning, total, expected):
-    assert whole_output(given, reasoning, whole=100, total=total) == expected
+    assert whole_output(given, reasoning, input_tokens=100, total=total) == expected

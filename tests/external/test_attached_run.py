@@ -19,12 +19,15 @@ from helpers.waiting import wait
 from msgspec.structs import replace
 
 from agent_nb import events as ev
-from agent_nb.errors import ModelError, UsageError
+from agent_nb.errors import AgentError, ModelError, UsageError
 from agent_nb.events.event_json import encode_event
 from agent_nb.events.log import EventLog
+from agent_nb.external import attached_run
 from agent_nb.external.attached_run import attach
-from agent_nb.external.connect import Backoff, parse_target
+from agent_nb.external.connect import Backoff, Target, parse_target
+from agent_nb.external.follow import Follower
 from agent_nb.external.http_stream import read_stream
+from agent_nb.external.server_notes import Note
 from agent_nb.server.app import Server, Settings
 from agent_nb.server.hub import Hub
 
@@ -256,7 +259,7 @@ def test_events_come_live_with_their_deltas(rig, token):
     assert wait(main) == ["user", "delta", "delta", "delta", "respond", "end"]
 
 
-@pytest.mark.parametrize("name", ["r", "a/b", "a b?c#d/%2F"])
+@pytest.mark.parametrize("name", ["r", "a/b", "a b?c#d/%2F", "a/events"])
 def test_awaiting_gives_the_run(rig, token, name):
     server = rig()
     speak(server.publish(name).feed, 1)
@@ -433,6 +436,9 @@ def test_what_is_no_address_is_refused(url):
     [
         ("127.0.0.1:80/runs/r/events?token=t", "http://127.0.0.1:80", "r", "t"),
         ("http://h/", "http://h", "", ""),
+        ("http://h/runs/a/b", "http://h", "a/b", ""),
+        ("http://h/runs/a/events/events", "http://h", "a/events", ""),
+        ("http://h/runs/a%2Fevents", "http://h", "a/events", ""),
         ("https://h/runs/a/", "https://h", "a", ""),
         ("https://h/user/me/proxy/9/runs/a", "https://h/user/me/proxy/9", "a", ""),
         ("http://h/runs", "http://h", "", ""),
@@ -444,7 +450,17 @@ def test_addresses_are_understood(url, where, name, token):
     assert (found.server, found.run, found.token) == (where, name, token)
 
 
-@pytest.mark.parametrize("url", ["http://[::1", "http://h:ab/runs/x", "http://h:99999", "ftp://h"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://[::1",
+        "http://h:ab/runs/x",
+        "http://h:99999",
+        "ftp://h",
+        "http://ä..b",
+        "http://xn--",
+    ],
+)
 def test_what_is_no_address_is_refused_in_words(url):
     with pytest.raises(UsageError, match="is not the address of a run"):
         parse_target(url)
@@ -503,3 +519,135 @@ def test_json_lines_of_a_stream_are_events(rig):
         "respond",
         "end",
     ]
+
+
+def test_an_iteration_that_is_left_goes_on_in_the_next_one(rig, token):
+    server = rig()
+    speak(server.publish("r").feed, 1)
+
+    async def main():
+        attached = attach(f"{server.server.url}/runs/r", token, backoff=QUICK)
+        async for _ in attached:
+            break
+        return [event.seq async for event in attached if event.seq]
+
+    assert wait(main) == [2, 3]
+
+
+def test_events_that_come_together_outlast_an_iteration_that_is_left(rig, token, monkeypatch):
+    server = rig()
+    log = server.publish("r", *(ev.User(content=str(n)) for n in range(4)), ev.End()).log
+    feed = Follower.feed
+
+    def deliver_late(self, frame):
+        """Hold every event but the last back, as if the network had changed their order."""
+        held.append(frame)
+        last = [feed(self, each) for each in reversed(held)] if frame.id == "5" else []
+        return [event for events in last for event in events]
+
+    held = []
+    monkeypatch.setattr(Follower, "feed", deliver_late)
+
+    async def main():
+        attached = attach(f"{server.server.url}/runs/r", token, backoff=QUICK)
+        for _ in range(5):
+            async with aclosing(aiter(attached)) as events:
+                await anext(events)
+        return stored(attached.log)
+
+    assert wait(main) == stored(log)
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_a_run_without_events_yet_stays_the_followed_one(rig, token, asks):
+    server = rig()
+    first = server.publish("first")
+
+    async def main():
+        following = anyio.Event()
+
+        def note(state):
+            if state == "following":
+                following.set()
+
+        attached = attach(server.server.url, token, backoff=QUICK, on_state=note)
+        task = asyncio.ensure_future(attached.follow())
+        await following.wait()
+        second = server.publish("second", ev.User(content="x"))
+        if asks:
+            await attached.cancel()
+        else:
+            attached.stop()
+            await task
+            first.feed(ev.User(content="y"), ev.End())
+            task = asyncio.ensure_future(attached.follow())
+        await asyncio.wait_for(task, 20)
+        return attached.run.id, second.cancelled.is_set()
+
+    assert wait(main) == ("first", False)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b'{"status": "running", "controls": 5}',
+        b'{"status": "running"' + b', "x": ' + b"[" * 5000 + b"]" * 5000 + b"}",
+        b"5",
+        b"{}",
+    ],
+)
+def test_an_odd_answer_leaves_a_detached_run_unstoppable(answer, monkeypatch):
+    async def send_request(*_):
+        return 200, answer
+
+    monkeypatch.setattr(attached_run, "send_request", send_request)
+    attached = attach("http://127.0.0.1:9/runs/r")
+    assert wait(attached._may_cancel) is False
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:99999/runs/r?token=very-secret-1",
+        "ftp://user:very-secret-1@host/runs/r",
+        "http://user:very-secret-1@host:x/runs/r",
+    ],
+)
+def test_the_error_about_an_address_holds_no_secret(url):
+    with pytest.raises(UsageError, match="is not the address of a run") as caught:
+        attach(url)
+    assert "very-secret-1" not in str(caught.value)
+
+
+def test_no_error_of_a_server_holds_its_password(free_port):
+    url = f"http://user:very-secret-1@127.0.0.1:{free_port}"
+    backoff = Backoff(first_wait=0.01, unreached=0.05)
+
+    async def ask(work):
+        with pytest.raises(AgentError) as caught:
+            await work
+        return str(caught.value)
+
+    async def main():
+        return [
+            await ask(attach(url)._wait()),
+            await ask(attach(url).cancel()),
+            await ask(attach(f"{url}/runs/r", backoff=backoff)._wait()),
+        ]
+
+    for text in wait(main):
+        assert f"127.0.0.1:{free_port}" in text
+        assert "very-secret-1" not in text
+
+
+def test_the_address_of_a_run_for_people_holds_no_password():
+    attached = attach("http://user:very-secret-1@h/me@x/runs/a%2Fb?token=t")
+    assert attached.address == "http://h/me@x/runs/a%2Fb"
+
+
+@pytest.mark.parametrize(
+    "holder",
+    [Target("http://eve:correct-horse@h", "r", "correct-horse"), Note("http://h", "correct-horse")],
+)
+def test_the_repr_of_what_holds_a_token_hides_it(holder):
+    assert "correct-horse" not in repr(holder)

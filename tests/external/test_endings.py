@@ -5,11 +5,11 @@ import json
 
 import anyio
 import pytest
+from helpers.codec_io import logs
 from helpers.tcp_server import listen
 
 import agent_nb
-from agent_nb.codecs.convert import logs
-from agent_nb.events import End, Respond, RunStart
+from agent_nb.events import Approval, Call, End, Respond, RunStart, Settler
 from agent_nb.events.log import EventLog
 from agent_nb.external.importer import CUT
 from agent_nb.host import plugins
@@ -64,6 +64,16 @@ def watched(source, codec=None):
         )
 
     return asyncio.run(main())
+
+
+def test_reading_a_watch_cancelled_before_its_first_step_ends():
+    async def main():
+        following = agent_nb.watch([], "canonical", show=False, secrets={}).start()
+        following._task.cancel()
+        with anyio.fail_after(20):
+            return [event async for event in following]
+
+    assert anyio.run(main) == []
 
 
 @pytest.mark.parametrize("codec", RUNS)
@@ -165,3 +175,13 @@ def test_a_question_that_was_answered_awaits_nothing():
 def test_only_formats_that_are_stored_without_an_end_may_lack_it(name):
     may = plugins.load_plugin("codecs", name).may_lack_end
     assert may == (name in ("canonical", "cogency", "loom"))
+
+
+def test_questions_that_nobody_answers_take_linear_time():
+    """In quadratic time they would exceed the test's time limit."""
+    settler = Settler("x")
+    for number in range(30_000):
+        settler.feed(Call(run="r", call_id=str(number), span="a"))
+        settler.feed(Approval(run="r", call_id=str(number), span="a"))
+        settler.feed(Respond(run="r", span="b"))
+    assert settler.close()[-1].status == "awaiting"

@@ -204,3 +204,57 @@ def test_a_gap_of_less_than_no_events_repeats_none():
         follower.feed(frame)
     assert follower.feed(Frame("gap", '{"missed": -9}')) == []
     assert not any(follower.feed(frame) for frame in frames[:12])
+
+
+def follow_to(*seqs):
+    """Return a follower that was fed the events of these numbers."""
+    follower = Follower()
+    for seq in seqs:
+        follower.feed(Frame("message", f'{{"type":"think","seq":{seq}}}', str(seq)))
+    return follower
+
+
+@pytest.mark.parametrize("after", ["3", "1"])
+def test_a_gap_that_comes_twice_skips_its_events_once(after):
+    missed = 7 if after == "1" else 5
+    gap = Frame("gap", f'{{"reason":"evicted","after":"{after}","missed":{missed}}}')
+    follower = follow_to(1, 2, 3)
+    assert [event.message[:9] for event in follower.feed(gap)] == ["5 events "]
+    follower.begin_connection()
+    assert follower.feed(gap) == []
+    assert follower.last_id == "8"
+
+
+@pytest.mark.parametrize("after", ["9", "0"])
+def test_a_gap_that_is_not_after_the_newest_event_skips_nothing(after):
+    gap = Frame("gap", f'{{"reason":"evicted","after":"{after}","missed":3}}')
+    follower = follow_to(1, 2, 3)
+    assert follower.feed(gap) == []
+    assert follower.last_id == "3"
+
+
+def test_events_that_wait_within_a_gap_are_not_missing():
+    follower = follow_to(1, 5, 9)
+    passed = follower.feed(Frame("gap", '{"reason":"evicted","after":"1","missed":6}'))
+    assert [(event.type, event.seq) for event in passed] == [
+        ("error", 2),
+        ("think", 3),
+        ("error", 4),
+    ]
+    assert [event.message[0] for event in passed if event.type == "error"] == ["3", "2"]
+    assert (follower.last_id, follower.is_waiting) == ("7", True)
+
+
+def test_a_gap_around_the_end_of_the_run_adds_nothing_behind_it():
+    follower = follow_to(1)
+    follower.feed(Frame("message", '{"type":"end","seq":3}', "3"))
+    passed = follower.feed(Frame("gap", '{"reason":"evicted","after":"1","missed":6}'))
+    assert [event.type for event in passed] == ["error", "end"]
+
+
+def test_nothing_that_waits_behind_the_end_is_passed_on():
+    follower = follow_to(1, 4)
+    follower.feed(Frame("message", '{"type":"end","seq":3}', "3"))
+    passed = follower.feed(Frame("message", '{"type":"think","seq":2}', "2"))
+    assert [event.type for event in passed] == ["think", "end"]
+    assert follower.over

@@ -230,6 +230,12 @@ def test_equal_frames_within_a_connection_all_count():
     assert frames_of(A + A + B, A + B + C) == A + A + B + C
 
 
+def test_equal_frames_that_a_server_repeats_are_dropped_in_linear_time():
+    """In quadratic time it would exceed the test's time limit."""
+    same = frame(1) * 40_000
+    assert frames_of(same, same + frame(2)) == same + frame(2)
+
+
 def test_an_id_that_comes_again_with_other_content_is_news():
     assert frames_of(A + B, frame(1, "x") + B) == A + B + frame(1, "x") + B
     assert frames_of(A + B, A + frame(2, "x") + B) == A + B + frame(2, "x") + B

@@ -168,3 +168,40 @@ def test_a_note_is_removed_where_an_open_file_cannot_be(tmp_path, monkeypatch):
     note = server_notes.write_server_note("http://127.0.0.1:1", "t" * 12, tmp_path)
     note.close()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_list_of_runs_that_breaks_off_is_an_error():
+    body = b'{"runs": [{"run": "r"}]}'
+
+    async def serve(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body) + 9, body))
+        writer.close()
+
+    async def main():
+        async with listen(serve) as port:
+            with pytest.raises(UsageError, match=r"does not answer \(peer closed connection"):
+                await newest(f"http://127.0.0.1:{port}")
+
+    wait(main)
+
+
+@pytest.mark.parametrize(("token", "sent"), [("t-1", b"Bearer t-1"), ("", b"Basic ZXZlOnB3")])
+def test_a_token_is_sent_rather_than_the_user_of_the_address(token, sent):
+    heads = []
+
+    async def serve(reader, writer):
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    async def main():
+        async with listen(serve) as port:
+            with pytest.raises(UsageError):
+                await attach(f"http://eve:pw@127.0.0.1:{port}", token)
+            with pytest.raises(UsageError):
+                async for _ in read_stream(f"http://eve:pw@127.0.0.1:{port}", token=token):
+                    pass
+
+    wait(main)
+    assert [b"Authorization: " + sent + b"\r\n" in head for head in heads] == [True, True]

@@ -8,7 +8,9 @@ from typing import Any
 
 from agent_nb.codecs.base import Codec
 from agent_nb.codecs.detect import named
-from agent_nb.events import Event
+from agent_nb.codecs.foreign_stream import ForeignStream
+from agent_nb.codecs.sources import read_items
+from agent_nb.events import Event, EventLog
 from agent_nb.wire.sse import SSEDecoder
 
 
@@ -31,6 +33,18 @@ def objects(text: str) -> list[tuple[str, Any, str | None]]:
 def written(texts: Sequence[str]) -> str:
     """Return the text of a stream from the units of an encoder."""
     return "".join(t if t.endswith("\n\n") else t + "\n" for t in texts)
+
+
+def logs(source: Any, codec: str | None = None) -> list[EventLog]:
+    """Return a log for each run in `source`, in order; a run that broke off gets an end."""
+    stream = ForeignStream(codec)
+    events = [event for item in read_items(source) for event in stream.feed(item)]
+    events += stream.close()
+    settler = stream.new_settler()
+    runs: dict[str, list[Event]] = {}
+    for event in [*(e for each in events for e in settler.feed(each)), *settler.close()]:
+        runs.setdefault(event.run, []).append(event)
+    return [EventLog.of_events(e for e in run if e.type != "delta") for run in runs.values()]
 
 
 class Tool:

@@ -1,5 +1,5 @@
 """How many examples the property tests try: all with AGENT_NB_EXHAUSTIVE, as CI does once, else a
-fifth of them. A plug-in of pytest.
+tenth of them. A plug-in of pytest.
 """
 
 import os
@@ -13,7 +13,7 @@ SEARCH = "AGENT_NB_SEARCH" in os.environ
 
 def count_examples(full: int) -> int:
     """Return how many of `full` examples to try now."""
-    return full if EXHAUSTIVE else max(full // 5, 5)
+    return full if EXHAUSTIVE else max(full // 10, 5)
 
 
 settings.register_profile(

@@ -1,17 +1,22 @@
 """The command line of the package under test: of this checkout, or of an installed wheel.
 
-`AGENT_NB_WHEEL` names the Python of an environment with the wheel; CI sets it. The commands and
-their kernels then see nothing of the checkout.
+`AGENT_NB_WHEEL` names the Python of an environment with the wheel; CI sets it. The commands are
+then processes, and they and their kernels see nothing of the checkout.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from helpers.paths import python_path
+
+from agent_nb.cli.main import main
 
 WHEEL = os.environ.get("AGENT_NB_WHEEL", "")
 
@@ -35,4 +40,12 @@ def run_python(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str
 
 def run_command(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run `jupyter agent-nb` with arguments, in a folder."""
-    return run_python("-m", "agent_nb", *arguments, folder=folder)
+    if WHEEL:
+        return run_python("-m", "agent_nb", *arguments, folder=folder)
+    output, errors = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("PYTHONPATH", python_path())
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+            code = main(list(arguments))
+    return subprocess.CompletedProcess(arguments, code, output.getvalue(), errors.getvalue())

@@ -92,6 +92,8 @@ class Server:
             self.setting(name, value)
         hook = {"ServerApp": {"jpserver_extensions": {"agent_nb.notebook.presave": True}}}
         self._json(folder / "config" / "jupyter_server_config.json", hook)
+        # each page would have Node look for a build that nobody needs, for seconds of work
+        self._json(folder / "config" / "labconfig" / "page_config.json", {"buildCheck": False})
         self._log = (folder / "server.log").open("w")
         self._start(attempts=3)
 

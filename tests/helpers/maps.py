@@ -5,7 +5,7 @@ import asyncio
 from agent_nb import events
 from agent_nb.events.log import EventLog
 from agent_nb.record.record import run_record
-from agent_nb.rows.map.asking import Answered
+from agent_nb.rows.map.asking import RowAnswer
 from agent_nb.rows.map.budget import Budget
 from agent_nb.rows.map.driver import Job, MapDriver
 from agent_nb.rows.map.options import MapOptions
@@ -34,7 +34,7 @@ class Rows:
             raise said
         given = {"input": 10, "cost": 0.5, "run": f"r{row.position}", "attempts": 1, **said}
         result = RowResult(position=row.position, key=row.key, **given)
-        return Answered(result, record(result))
+        return RowAnswer(result, record(result))
 
     async def aclose(self):
         self.closed = True

@@ -10,11 +10,11 @@ from agent_nb.rows.store.row_store import RowStore
 
 def signed_by(key, path, rows):
     """Let the rows of a store be a stranger's."""
-    store = RowStore.open(path, "m", user_key(), owner="reader")
+    store = RowStore(path, "m", user_key(), owner="reader")
     records = {k: s.record for k, s in store.find([row.key for row in rows]).items()}
     store.forget({r["id"] for r in records.values()})
     store.close()
-    foreign = RowStore.open(path, "m", key, owner="stranger")
+    foreign = RowStore(path, "m", key, owner="stranger")
     foreign.put([(k, r, 1) for k, r in records.items()])
     foreign.close()
 

@@ -76,6 +76,23 @@ def test_a_thread_keeps_its_value_when_the_starter_sets_another() -> None:
     end()
 
 
+def test_a_thread_keeps_its_value_when_it_cannot_be_started_again() -> None:
+    variable: Inherited[str] = Inherited("one")
+    end = variable.reach_threads()
+    variable.set("first")
+    go = threading.Event()
+    seen: list[str | None] = []
+    thread = threading.Thread(target=lambda: go.wait(20) and seen.append(variable.get()))
+    thread.start()
+    variable.set("second")
+    with pytest.raises(RuntimeError, match="once"):
+        thread.start()
+    go.set()
+    thread.join()
+    assert seen == ["first"]
+    end()
+
+
 @pytest.mark.parametrize("first_ends_first", [True, False])
 def test_one_variable_ends_and_the_other_still_reaches_threads(first_ends_first: bool) -> None:
     one: Inherited[str] = Inherited("one")

@@ -49,7 +49,7 @@ def test_nothing_but_the_file_is_left_also_where_the_move_fails(tmp_path, monkey
         raise PermissionError
 
     monkeypatch.setattr(Path, "replace", fails)
-    monkeypatch.setattr(private_file, "link_file", fails)
+    monkeypatch.setattr(private_file, "_link_file", fails)
     with pytest.raises(PermissionError):
         write_private(tmp_path / "other", b"y", keep=keep)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]

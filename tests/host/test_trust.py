@@ -5,12 +5,13 @@ listed and revoked.
 import os
 import stat
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from agent_nb.host import trust
+from agent_nb.host import dotenv, trust
 from agent_nb.host.trust import Offer
 from agent_nb.tools import policy_file
 
@@ -68,8 +69,8 @@ def test_allowing_keys_allows_no_files(tmp_path):
 def test_it_is_written_for_the_user_alone(tmp_path):
     trust.Offer.allow_all([keys(tmp_path)])
     if sys.platform != "win32":
-        assert stat.S_IMODE(trust.path().stat().st_mode) == 0o600
-    names = sorted(p.name for p in trust.path().parent.iterdir())
+        assert stat.S_IMODE(trust.locate_permissions().stat().st_mode) == 0o600
+    names = sorted(p.name for p in trust.locate_permissions().parent.iterdir())
     assert names == ([".folders.json.lock"] if sys.platform != "win32" else []) + ["folders.json"]
 
 
@@ -93,7 +94,7 @@ def test_permissions_are_listed_and_revoked(tmp_path, monkeypatch):
 def test_a_permission_that_another_process_revokes_ends_here_too(tmp_path):
     assert trust.Offer.allow_all([keys(tmp_path)])
     assert keys(tmp_path).is_allowed()
-    trust.path().unlink()
+    trust.locate_permissions().unlink()
     assert not keys(tmp_path).is_allowed()
 
 
@@ -113,7 +114,7 @@ def test_changes_at_the_same_time_are_all_kept(tmp_path):
 
 def test_a_folder_that_cannot_be_written_keeps_a_yes_for_this_process(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("x")
-    monkeypatch.setattr(trust, "path", lambda: tmp_path / "file" / "folders.json")
+    monkeypatch.setattr(trust, "locate_permissions", lambda: tmp_path / "file" / "folders.json")
     assert not trust.Offer.allow_all([keys(tmp_path)])
     assert keys(tmp_path).is_allowed()
     new_process()
@@ -122,8 +123,8 @@ def test_a_folder_that_cannot_be_written_keeps_a_yes_for_this_process(tmp_path, 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"folders": 3}', b"\xff"])
 def test_a_file_that_says_nothing_allows_nothing(tmp_path, content):
-    trust.path().parent.mkdir(parents=True, exist_ok=True)
-    trust.path().write_bytes(content)
+    trust.locate_permissions().parent.mkdir(parents=True, exist_ok=True)
+    trust.locate_permissions().write_bytes(content)
     assert not keys(tmp_path).is_allowed()
     assert trust.Offer.allow_all([keys(tmp_path)])
     new_process()
@@ -135,7 +136,7 @@ def test_a_file_that_the_user_named_counts_in_this_process(tmp_path, monkeypatch
     trust.Offer.trust_file("p.yaml")
     assert policy(tmp_path / "p.yaml").is_allowed()
     assert not policy(tmp_path / "q.yaml").is_allowed()
-    assert not trust.path().exists()
+    assert not trust.locate_permissions().exists()
 
 
 @pytest.mark.parametrize(
@@ -194,3 +195,15 @@ def test_an_entry_is_allowed_under_its_own_name_alone(tmp_path):
     Offer.allow_all([allowed])
     assert allowed.is_allowed()
     assert not renamed.is_allowed()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="without named pipes")
+def test_a_pipe_in_place_of_a_dotenv_is_not_read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo(".env")
+    pipe = os.open(".env", os.O_RDWR)  # so that opening the pipe for reading does not block
+    os.write(pipe, b"NAME=1\n")
+    closing = threading.Timer(0.5, os.close, [pipe])
+    closing.start()
+    assert "1" not in dotenv.list_values("NAME")
+    closing.join()

@@ -6,7 +6,7 @@ import pytest
 from helpers.jupyter_server import BROWSERS
 
 from agent_nb.tools.results import convert_result
-from agent_nb.wire.charts import Shown
+from agent_nb.wire.charts import Attachment
 
 pytestmark = pytest.mark.extra
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.extra
 def is_drawn(chart):
     """Return whether a chart that a tool returns has a picture beside its JSON, and no excuse."""
     outcome = convert_result(chart)
-    (shown,) = map(Shown, outcome.attachments)
+    (shown,) = map(Attachment, outcome.attachments)
     return (
         shown["media_type"] == "image/png"
         and shown.chart_name

@@ -109,6 +109,7 @@ def summed(seen):
 WHOLE = ("paid", ((3, 5),), 1, ())
 
 
+@pytest.mark.few(10)
 @APIS
 @pytest.mark.parametrize("rest", RESTS)
 def test_what_follows_is_discarded_wherever_it_is_split(decoder_of, answer, rest):

@@ -215,6 +215,11 @@ def test_usage_is_cumulative_field_by_field(decode):
     assert (got.usage.input, got.usage.output, got.usage.cached) == (107, 9, 7)
 
 
+def test_usage_without_an_amount_is_none(decode):
+    events = [start(input_tokens=0, output_tokens=0), *text(0, "x"), *end(output_tokens=0)]
+    assert decode(*events).usage is None
+
+
 def test_tokens_read_from_the_cache_or_written_to_it_are_input(decode):
     usage = decode(
         start(input_tokens=3, cache_read_input_tokens=50, cache_creation_input_tokens=7),
@@ -239,6 +244,28 @@ def test_an_error_in_the_stream_is_a_fault(decode, kind, retryable):
     )
     (fault,) = got.faults
     assert (fault.code, fault.message, fault.retryable) == ("provider", "Overloaded", retryable)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        'data: {"error": {"type": "api_error", "message": "boom"}}\n\n',
+        'data: {"detail": "boom"}\n\n',
+        'event: error\ndata: "boom"\n\n',
+    ],
+)
+@pytest.mark.parametrize("beginning", [(), (start(), *text(0, "half"))])
+def test_an_error_without_a_type_is_no_answer(total, beginning, frame):
+    decoder = AnthropicDecoder()
+    got = total([*decoder.feed((sse(*beginning) + frame).encode()), *decoder.close()])
+    assert [fault.message for fault in got.faults] == ["boom"]
+
+
+def test_a_whole_answer_may_hold_its_text_without_blocks(total):
+    decoder = AnthropicDecoder()
+    answer = {"type": "message", "role": "assistant", "content": "yes", "stop_reason": "end_turn"}
+    got = total([*decoder.feed(json.dumps(answer).encode()), *decoder.close()])
+    assert (got.text, got.faults) == ("yes", [])
 
 
 def test_a_cut_closes_blocks_and_calls_as_incomplete(decode):

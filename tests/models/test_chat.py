@@ -124,6 +124,19 @@ def test_reasoning_with_empty_data_is_one_item_with_that_without_data(decode):
     assert item == {**text, "text": "hm", "data": "", "signature": "SIG"}
 
 
+def test_without_an_index_the_position_of_reasoning_details_counts(decode):
+    fragment = {"type": "reasoning.text", "index": None, "signature": "SIG", "tags": ["x"]}
+    got = decode(
+        delta(reasoning_details=[{**fragment, "text": text} for text in "ab"]),
+        delta(reasoning_details=[{**fragment, "text": "c", "tags": []}]),
+        delta(tool_calls=[call(0, "a", "f", "{}")]),
+        delta("tool_calls"),
+    )
+    (resend,) = got.of(parts.Resend)
+    first, second = resend.payload["message"]["reasoning_details"]
+    assert (first, second) == ({**fragment, "text": "ac"}, {**fragment, "text": "b"})
+
+
 def test_a_reasoning_summary_beside_an_empty_text_is_read(decode):
     detail = {"type": "reasoning.summary", "text": "", "summary": "hm", "index": 0}
     assert decode(delta(reasoning_details=[detail]), delta("stop")).reasoning == "hm"
@@ -388,8 +401,11 @@ def test_usage_is_read_in_other_words(decode, usage, expected):
     assert (got.input, got.output, got.cached) == expected
 
 
-def test_without_usage_there_is_none(decode):
+@pytest.mark.parametrize("count", [None, 0])
+def test_without_usage_there_is_none(decode, count):
+    usage = {"prompt_tokens": count, "completion_tokens": count, "total_tokens": count}
     assert decode(delta(content="x"), delta("stop") | {"usage": None}).usage is None
+    assert decode(delta(content="x"), delta("stop") | {"usage": usage}).usage is None
 
 
 ERRORS = {
@@ -413,6 +429,7 @@ ERRORS = {
     "a line of llama.cpp": ['error: {"code": 400, "message": "Token limit reached"}\n\n'],
     "words on such a line": ["error: Token limit reached\n\n"],
     "words under event: error": ["event: error\ndata: Token limit reached\n\n"],
+    "a JSON text under event: error": ['event: error\ndata: "Token limit reached"\n\n'],
 }
 
 
@@ -427,6 +444,12 @@ def test_an_error_in_the_stream_is_one_fault(decode, shape, done):
         False,
     )
     assert "Token limit" in fault.raw
+    assert got.text == "half"
+
+
+def test_a_finish_reason_error_is_a_fault_without_words(decode):
+    got = decode(delta(content="half"), delta("error"))
+    assert [fault.code for fault in got.faults] == ["provider"]
     assert got.text == "half"
 
 
@@ -484,6 +507,13 @@ def test_a_stream_without_an_end_is_cut_and_closes_its_calls(decode):
     (made,) = got.of(parts.Call)
     assert made.incomplete
     assert "broke off" in made.fault
+
+
+def test_an_answer_that_the_server_aborts_is_cut_and_closes_its_calls(decode):
+    got = decode(delta(content="x"), delta(tool_calls=[call(0, "a", "f", "{}")]), delta("abort"))
+    assert (got.text, [(f.code, f.retryable) for f in got.faults]) == ("x", [("cut", True)])
+    (made,) = got.of(parts.Call)
+    assert made.incomplete
 
 
 def test_unknown_fields_are_kept_once_or_when_they_change(decode):

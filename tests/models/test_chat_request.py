@@ -7,6 +7,7 @@ import anyio
 import pytest
 
 from agent_nb.errors import UsageError
+from agent_nb.models.anthropic import provider as anthropic
 from agent_nb.models.chat.request import encode
 from agent_nb.models.messages import (
     CallBlock,
@@ -73,6 +74,18 @@ def test_calls_and_results_go_back_each_for_its_call():
         {"role": "tool", "tool_call_id": "a", "content": "1"},
         {"role": "tool", "tool_call_id": "b", "content": "Error: no"},
     ]
+
+
+@pytest.mark.parametrize(
+    ("raw", "args", "sent"),
+    [
+        ('{"x": "a\nb"}', {"x": "a\nb"}, '{"x": "a\\nb"}'),
+        ('{"x":1}  ', {"x": 1}, '{"x":1}  '),
+    ],
+)
+def test_arguments_go_back_as_json_that_every_server_reads(raw, args, sent):
+    turn = Message("assistant", (CallBlock("a", "f", args, raw),))
+    assert body_of(turn)["messages"][0]["tool_calls"][0]["function"]["arguments"] == sent
 
 
 def test_arguments_that_were_changed_go_back_as_they_were_understood():
@@ -272,9 +285,17 @@ def test_requests_at_once_all_leave_out_what_was_refused(serve, request_of, fiel
     assert texts == ["x"] * 3
 
 
-def test_a_refusal_of_anything_else_is_not_repeated(serve, caught):
-    server = serve(refuse("temperature must be at most 1"))
-    caught(provider("m", base_url=server.url))
+@pytest.mark.parametrize("make", [provider, anthropic])
+@pytest.mark.parametrize("words", ["temperature must be at most 1", "too long: adaptive filters"])
+def test_a_refusal_of_anything_else_is_not_repeated(serve, caught, request_of, make, words):
+    def refuse_with_echo(peer):
+        detail = [{"loc": ["body", "temperature"], "msg": words, "input": peer.body}]
+        peer.reply(422, json.dumps({"detail": detail}))
+
+    server = serve(refuse_with_echo)
+    caught(
+        make("m", base_url=server.url), request_of("adaptive thinking", settings={"max_tokens": 9})
+    )
     assert len(server.asked) == 1
 
 

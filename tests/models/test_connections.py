@@ -161,7 +161,7 @@ count, soft, hard, seconds, port = map(int, sys.argv[1:])
 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 from agent_nb.errors import ModelError
 from agent_nb.models.messages import Request, text_message
-from agent_nb.models.timeouts import Timeouts
+from agent_nb.models.config import Timeouts
 from agent_nb.models.openai import provider
 limits = Timeouts(first_byte=seconds)
 model = provider("m", base_url=f"http://127.0.0.1:{port}/v1", timeouts=limits)

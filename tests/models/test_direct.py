@@ -12,10 +12,10 @@ import pytest
 from helpers.tcp_server import listen
 
 from agent_nb.errors import ModelError
+from agent_nb.models.config import Timeouts
 from agent_nb.models.http import direct, network, transport
 from agent_nb.models.http.client import Http
 from agent_nb.models.http.direct import Direct
-from agent_nb.models.timeouts import Timeouts
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 

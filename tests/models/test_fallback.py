@@ -11,6 +11,7 @@ from helpers.scripts import calling
 from helpers.waiting import wait
 
 from agent_nb import TURNS, Agent, Scripted, tool
+from agent_nb import events as e
 from agent_nb.agent.context import Context
 from agent_nb.agent.drift import Drift, Resume
 from agent_nb.agent.recorded_turns import RecordedTurns
@@ -255,6 +256,21 @@ def test_a_run_that_goes_on_after_a_replay_stays_with_its_next_model(serve):
     run = wait(main)
     assert "again from b" in run.answer
     assert (len(a.asked), len(changes(run))) == (asked, 1)
+
+
+def test_what_a_sub_agent_met_changes_nothing_for_a_run_that_goes_on():
+    errors = [e.Error(code=code, span="c") for code in ("no_tools", "no_images", "no_schema")]
+    invalid = [e.Error(code="invalid_output", span="c")] * 3
+    state = e.State(kind="model", payload={"model": "b"}, span="c")
+    past = [e.RunStart(), e.User(content="go"), *errors, *invalid, state]
+    drift = Drift(seq=1, call_id="c", name="look", recorded="x", fresh="y")
+    resume = Resume(events=past, calls=(), outcomes={}, updates={}, drift=drift)
+
+    async def main():
+        models = [Scripted(["no number", "1"], "a"), Scripted(["2"], "b")]
+        return await Agent(models, output=int, secrets={})("go", resume=resume)
+
+    assert wait(main).output == 1
 
 
 # --- the choice

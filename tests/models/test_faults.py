@@ -55,6 +55,7 @@ def test_an_error_without_words_has_none_or_its_own_form(value):
         "key sk-proj-abcdefgh12345678 bad",
         "key gsk_abcdefgh12345678 bad",
         "key sk-ab********7890 bad",
+        "key AIzaSyA1234567890abcdefghijklmnopqrstuv bad",
         "key sk-ant-api03-abcdef_gh bad",
     ],
 )
@@ -95,6 +96,14 @@ def test_a_rate_limit_names_who_was_asked(provider, url, who):
 def test_a_wait_that_is_too_long_is_said():
     error = make_refusal(429, {"retry-after": "1800"}, b"", Peer(provider="groq"))
     assert str(error) == "Rate limit at Groq (429). It asks to wait 30 minutes."
+
+
+def test_a_body_of_blanks_without_end_takes_linear_time():
+    """In quadratic time it would exceed the test's time limit."""
+    reader = Body()
+    for _ in range(4_000):
+        assert list(reader.feed(b" \n" * 32_000)) == []
+    assert [frame.data for frame in reader.feed(b"data: a\n\n")] == ["a"]
 
 
 def test_the_raw_body_is_kept_without_secrets():
@@ -155,3 +164,7 @@ def test_an_empty_answer_goes_out_at_its_end():
     gate = Gate()
     assert gate.pass_parts([HEAD, parts.Usage(1)]) == []
     assert gate.release() == [HEAD, parts.Usage(1)]
+
+
+def test_the_repr_of_a_peer_hides_its_secrets():
+    assert "correct-horse" not in repr(Peer(secrets=("correct-horse",)))

@@ -133,6 +133,12 @@ def test_an_error_for_a_body_is_a_fault(body):
     assert "overloaded" in of(parts.Fault, read(json.dumps(body).encode()))[0].message
 
 
+def test_usage_without_an_amount_is_none():
+    used = {"promptTokenCount": 0, "candidatesTokenCount": None}
+    answer = chunk({"text": "x"}, finishReason="STOP") | {"usageMetadata": used}
+    assert of(parts.Usage, read(sse(answer))) == []
+
+
 def test_a_blocked_prompt_ends_the_answer_with_its_reason():
     seen = read(sse({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": USED}))
     assert of(parts.Finish, seen) == [parts.Finish("SAFETY")]

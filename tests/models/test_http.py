@@ -17,11 +17,11 @@ from helpers.paths import CHECKOUT
 from agent_nb import Agent
 from agent_nb.errors import ModelError, UsageError
 from agent_nb.models import parts
+from agent_nb.models.config import Timeouts
 from agent_nb.models.http import client
 from agent_nb.models.http.client import check_url, is_loopback
 from agent_nb.models.http.network_errors import make_connection_error
 from agent_nb.models.openai import provider
-from agent_nb.models.timeouts import Timeouts
 
 DONE = "data: [DONE]\n\n"
 SHORT = Timeouts(connect=1, first_byte=0.3, idle=0.3)

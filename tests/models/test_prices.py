@@ -161,6 +161,8 @@ def test_models_of_this_machine_cost_nothing(monkeypatch):
     monkeypatch.delenv("OLLAMA_HOST", raising=False)
     assert Tariff.of(choose.make_model("ollama/llama3")).prices == FREE
     assert not Tariff.of(choose.make_model("ollama/gpt-oss:120b-cloud")).known
+    monkeypatch.setenv("OLLAMA_HOST", "my-ollama.com")
+    assert Tariff.of(choose.make_model("ollama/llama3")).prices == FREE
     monkeypatch.setenv("OLLAMA_HOST", "https://ollama.com")
     assert not Tariff.of(choose.make_model("ollama/llama3")).known
 

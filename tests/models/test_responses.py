@@ -256,6 +256,23 @@ def test_a_failure_is_one_fault(decode, last):
     assert (fault.code, fault.message, fault.retryable) == ("provider", "broke", True)
 
 
+def test_usage_without_an_amount_is_none(decode):
+    usage = {"input_tokens": 0, "output_tokens": None, "input_tokens_details": {"cached_tokens": 0}}
+    assert decode(CREATED, *message(0, "x"), completed(usage=usage)).usage is None
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        {"type": "response.failed", "response": {"error": None}},
+        completed(status="failed", error=None),
+        completed(status="cancelled"),
+    ],
+)
+def test_a_failure_without_words_is_a_fault(decode, last):
+    assert [fault.code for fault in decode(CREATED, *message(0, "x"), last).faults] == ["provider"]
+
+
 def test_a_refusal_is_text(decode):
     assert (
         decode(
@@ -263,6 +280,42 @@ def test_a_refusal_is_text(decode):
         ).text
         == "I cannot."
     )
+
+
+def refused(*deltas):
+    """Return an answer with a text and a refusal, of which only the `deltas` are streamed."""
+    content = [{"type": "output_text", "text": "Yes, "}, {"type": "refusal", "refusal": "but no."}]
+    item = {"type": "message", "content": content}
+    return [
+        CREATED,
+        *(event(kind, 0, content_index=number, delta=text) for kind, number, text in deltas),
+        event("refusal.done", 0, content_index=1, refusal="but no."),
+        event("output_item.done", 0, item=item),
+        completed(item),
+    ]
+
+
+TEXT, REFUSAL = "output_text.delta", "refusal.delta"
+
+
+@pytest.mark.parametrize(
+    "deltas",
+    [
+        [],
+        [(TEXT, 0, "Yes, ")],
+        [(TEXT, 0, "Yes, "), (REFUSAL, 1, "but "), (REFUSAL, 1, "no.")],
+        [(REFUSAL, 1, "but no.")],
+        [(TEXT, 0, "Yes, "), (REFUSAL, 1, "")],
+    ],
+)
+def test_content_that_was_not_streamed_comes_with_its_item(decode, deltas):
+    assert decode(*refused(*deltas)).text in ("Yes, but no.", "but no.Yes, ")
+
+
+@pytest.mark.parametrize("numbers", [(0, 0), (1, 1), (None, None), (None, 1), (1, 2)])
+def test_content_under_a_wrong_number_is_emitted_once(decode, numbers):
+    deltas = zip((TEXT, REFUSAL), numbers, ("Yes, ", "but no."), strict=True)
+    assert decode(*refused(*deltas)).text == "Yes, but no."
 
 
 def test_a_cut_closes_blocks_and_calls_as_incomplete(decode):
@@ -435,6 +488,38 @@ def test_what_was_asked_on_the_users_behalf_is_left_out_when_refused(serve, coll
     assert last.path == "/v1/responses"
     assert "include" not in last.body
     assert last.body["reasoning"] == {"effort": "low"}
+
+
+ECHO = {"input": "hi", "include": ["reasoning.encrypted_content"], "summary": "an unknown one"}
+
+
+@pytest.mark.parametrize(
+    ("left_out", "error"),
+    [
+        ("", {"message": "Your request must include at least one message."}),
+        ("", {"message": "Invalid input: 'Summarize the report' is too long."}),
+        ("", {"message": "Invalid input: 'Sum up the encrypted content' is too long."}),
+        ("", [{"loc": ["body", "top_p"], "msg": "Extra inputs are not permitted", "input": ECHO}]),
+        ("include", [{"loc": ["body", "include"], "msg": "Extra inputs are not permitted"}]),
+        ("include", {"message": "Unrecognized request argument supplied: include"}),
+        ("include", {"message": "The include parameter is not supported by this server."}),
+        ("include", {"message": "Invalid value: 'reasoning.encrypted_content'.", "param": "x"}),
+        ("include", {"message": "body.include[0]: Input should be 'message.output_text.logprobs'"}),
+        ("include", {"message": "Unsupported parameter", "param": "include"}),
+        ("include", {"message": "The encrypted content gAA== could not be verified."}),
+        ("summary", {"message": "Unsupported parameter: 'reasoning.summary' is not supported."}),
+        ("summary", {"message": "Additional properties ('summary' was unexpected)"}),
+        ("summary", {"message": "Summaries are not available for this model"}),
+    ],
+)
+def test_only_the_refusal_of_a_feature_leaves_it_out(serve, caught, request_of, left_out, error):
+    server = serve(lambda peer: peer.reply(400, json.dumps({"error": error})))
+    caught(provider("m", base_url=server.url), request_of("hi", settings={"reasoning": "low"}))
+    has = [("include" in p.body, "summary" in p.body["reasoning"]) for p in server.asked]
+    assert has == [
+        (True, True),
+        *([(left_out != "include", left_out != "summary")] * bool(left_out)),
+    ]
 
 
 def test_the_key_of_openai_is_used(serve, collect, monkeypatch):

@@ -299,6 +299,7 @@ def test_it_does_not_matter_where_the_chunks_end(change, interleaved):
     )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "name", ["no index", "no names at all", "llama.cpp", "another id at each stage"]
 )

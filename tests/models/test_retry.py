@@ -14,7 +14,7 @@ from agent_nb.models.http.retry import (
     LONGEST_WAIT,
     Failures,
     is_retryable_status,
-    retry_after,
+    read_retry_after,
 )
 from agent_nb.models.openai import provider
 
@@ -150,7 +150,7 @@ NOW = 1445412480.0  # Wed, 21 Oct 2015 07:28:00 GMT
     ],
 )
 def test_a_wait_is_read_in_every_form(headers, words, seconds):
-    assert retry_after(headers, words, now=NOW) == seconds
+    assert read_retry_after(headers, words, now=NOW) == seconds
 
 
 DONE = 'data: {"choices": [{"delta": {"content": "fine"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
@@ -203,4 +203,4 @@ def test_a_connection_that_breaks_later_is_made_once(serve, monkeypatch):
     "headers", [{}, {"x-ratelimit-reset": "9" * 400 + "s", "x-ratelimit-remaining": "0"}]
 )
 def test_an_endless_duration_is_no_wait(headers):
-    assert retry_after(headers, f"Please try again in {'9' * 400}s") is None
+    assert read_retry_after(headers, f"Please try again in {'9' * 400}s") is None

@@ -129,6 +129,16 @@ def test_delay_waits_before_each_piece(request_of, monkeypatch):
     assert 9 not in waits
 
 
+def test_a_text_is_a_script_of_one_turn():
+    assert Agent(Scripted("Hello.")).run_sync("hi").answer == "Hello."
+
+
+@pytest.mark.parametrize("turns", [b"Hello.", {"text": "Hello."}, None, str.upper])
+def test_a_script_that_is_no_list_is_a_usage_error(turns):
+    with pytest.raises(UsageError, match=r'list of turns: Scripted\(\["Yes\."\]\), not a '):
+        Scripted(turns)
+
+
 def test_a_wrong_turn_names_its_number_and_the_keys():
     with pytest.raises(UsageError, match=r"turn 2: .*chunkz.*Keys of a turn: text, chunk"):
         Scripted(["fine", {"chunkz": 3}])

@@ -175,15 +175,17 @@ def test_a_described_reference_keeps_its_description():
 
 
 def test_one_of_is_strict_only_where_a_fixed_member_tells_options_apart():
-    def either(*kinds):
+    def either(*kinds, of="object"):
         options = [
-            {"type": "object", "properties": {"kind": kind}, "required": ["kind"]} for kind in kinds
+            {"type": of, "properties": {"kind": kind}, "required": ["kind"]} for kind in kinds
         ]
         return {"type": "object", "properties": {"x": {"oneOf": options}}}
 
     assert make_strict(either({"const": "a"}, {"const": "b"}), OPENAI) is not None
     assert make_strict(either({"const": "a"}, {"const": "a"}), OPENAI) is None
     assert make_strict(either({"type": "string"}, {"const": "a"}), OPENAI) is None
+    nullable = either({"const": "a"}, {"const": "b"}, of=["object", "null"])
+    assert make_strict(nullable, OPENAI) is None  # null fits both options
 
 
 @pytest.mark.parametrize("options", [[True, {"type": "null"}], [{"$ref": "#/$defs/any"}], [], 1])
@@ -192,11 +194,19 @@ def test_one_of_with_a_boolean_or_without_options_has_no_strict_form(options):
     assert make_strict(schema, OPENAI) is None
 
 
-def test_a_schema_nested_too_deeply_has_none():
+@pytest.mark.parametrize(
+    ("levels", "enclose"),
+    [
+        (12, lambda schema: {"type": "object", "properties": {"x": schema}}),
+        (5000, lambda schema: {"anyOf": [schema]}),
+    ],
+    ids=["objects", "options"],
+)
+def test_a_schema_nested_too_deeply_has_none(levels, enclose):
     schema = {"type": "string"}
-    for _ in range(12):
-        schema = {"type": "object", "properties": {"x": schema}}
-    assert make_strict(schema, OPENAI) is None
+    for _ in range(levels):
+        schema = enclose(schema)
+    assert make_strict({"type": "object", "properties": {"x": schema}}, OPENAI) is None
 
 
 def test_fixed_values_name_their_types():

@@ -244,11 +244,42 @@ def test_a_question_waits_a_moment_for_clicks_to_be_heard(monkeypatch, heard, by
             )(QUESTION)
         )
         while not asked.done():
-            clicks.actions["approve"]({"call_id": QUESTION.call_id})
+            if heard and not left:
+                clicks.actions["approve"]({"call_id": QUESTION.call_id})
             await asyncio.sleep(0.01)
         return asked.result()
 
     assert asyncio.run(ask()).by == by
+
+
+def test_a_click_counts_before_the_kernel_knows_that_clicks_arrive():
+    """The button is painted, and may be pressed, a moment before the view is heard of."""
+    clicks = ButtonApprovals()
+
+    async def ask():
+        source = ask_by_click_or_input(clicks, never, lambda: False, UnseenQuestions(Views))
+        answer = source(QUESTION)
+        clicks.actions["approve"]({"call_id": QUESTION.call_id})
+        return await answer
+
+    assert asyncio.run(ask()).by == "click"
+
+
+def test_a_click_that_comes_after_the_typed_answer_changes_nothing(monkeypatch):
+    monkeypatch.setattr(approvals, "LONGEST_WAIT", 0.0)
+    clicks = ButtonApprovals()
+
+    async def typed(question):
+        return Decision(False, by="stdin")
+
+    async def ask():
+        source = ask_by_click_or_input(clicks, typed, lambda: False, UnseenQuestions(Views))
+        decision = await source(QUESTION)
+        await asyncio.sleep(0)
+        assert clicks.actions["describe"]({"call_id": QUESTION.call_id}) is None
+        return decision
+
+    assert asyncio.run(ask()).by == "stdin"
 
 
 def test_a_question_is_typed_below_what_it_is_about(answer):
@@ -283,6 +314,11 @@ def counted(*, lost=False):
     views.count(1, 0.0)
     views.lost = lost
     return views
+
+
+def clicked(clicks):
+    """Return the answer of a question that buttons may answer."""
+    return asyncio.ensure_future(clicks.ask(QUESTION))
 
 
 async def never(question):
@@ -330,7 +366,7 @@ def test_a_question_that_nobody_can_see_is_denied_and_its_run_ends(monkeypatch):
     made, stream = streamed(views)
 
     async def ask():
-        asked = asyncio.create_task(made.ask_while_visible(ButtonApprovals().ask, QUESTION))
+        asked = asyncio.create_task(made.wait_while_visible(clicked(ButtonApprovals()), QUESTION))
         await asyncio.sleep(0.05)
         assert not asked.done()
         views.lost = True
@@ -351,7 +387,7 @@ def test_a_question_that_is_seen_elsewhere_waits_for_its_answer(monkeypatch):
     clicks = ButtonApprovals()
 
     async def ask():
-        asked = asyncio.create_task(made.ask_while_visible(clicks.ask, QUESTION))
+        asked = asyncio.create_task(made.wait_while_visible(clicked(clicks), QUESTION))
         await asyncio.sleep(0.05)
         clicks.actions["approve"]({"call_id": QUESTION.call_id})
         return await asked
@@ -366,7 +402,9 @@ def test_a_question_whose_views_are_not_counted_waits(monkeypatch):
     clicks = ButtonApprovals()
 
     async def ask():
-        asked = asyncio.create_task(UnseenQuestions(Views).ask_while_visible(clicks.ask, QUESTION))
+        asked = asyncio.create_task(
+            UnseenQuestions(Views).wait_while_visible(clicked(clicks), QUESTION)
+        )
         await asyncio.sleep(0.05)
         clicks.actions["deny"]({"call_id": QUESTION.call_id})
         return await asked

@@ -377,6 +377,12 @@ def test_a_file_that_is_nothing_that_can_be_sent_is_an_error(agent, folder, monk
         agent("-m model --attach a=a.txt", "Go.", model=Asked([]))
 
 
+@pytest.mark.parametrize("options", ["", "--map rows"])
+def test_a_name_too_long_for_a_file_is_unknown(agent, folder, options):
+    with pytest.raises(AgentCellError, match=r"(The image |attachments=.)xxx"):
+        agent(f"-m model {options} --attach {'x' * 300}", "Go.", model=Asked([]), rows=[{"n": 1}])
+
+
 def test_no_column_is_lost_to_a_label_made_for_another():
     data = workbook(one=[("a_3", "a", "a"), (1, 2, 3)])
     (frame,) = read_tables("book.xlsx", data, "pandas").values()

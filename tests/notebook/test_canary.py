@@ -949,7 +949,7 @@ def stage(request, provider, agent, loaded, capsys, tmp_path, monkeypatch, clean
     return Stage(key, provider, loaded, agent, capsys, folder, monkeypatch.setattr)
 
 
-@pytest.mark.few(40)
+@pytest.mark.few(20)
 @pytest.mark.parametrize("name", PLACES)
 def test_a_canary_is_nowhere_to_be_seen(stage, name):
     PLACES[name](stage)

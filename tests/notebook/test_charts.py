@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from agent_nb.cli.main import main
 from agent_nb.notebook.files.git import diff_text, merge_files
 from agent_nb.notebook.presave import before_save
-from agent_nb.record.forgotten import take_forgotten
+from agent_nb.record.forgotten import erase_forgotten
 from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.record import RECORD_MIME, events_of
 from agent_nb.runner.quiet import restore_unchanged
@@ -129,6 +129,7 @@ def test_a_replay_in_place_leaves_the_file_as_it_was(folder):
     assert main(["test", "--trust-record", str(folder / "n.ipynb")]) == 0
 
 
+@pytest.mark.long  # test_displays has changed displays of every kind
 def test_a_changed_chart_is_a_difference(folder, capsys):
     nb = read(folder)
     nb["cells"][0]["source"] = LOAD.replace('"y": [1, 2]', '"y": [1, 3]')
@@ -178,7 +179,7 @@ def test_a_forgotten_run_leaves_its_charts_as_outputs_without_a_record(recorded)
         {"output_type": "display_data", "data": {}, "metadata": {"agent_nb": {"forget": [run]}}}
     )
     NotebookRuns(nb).lift()
-    assert take_forgotten(nb, nb["metadata"]["agent_nb"])
+    assert erase_forgotten(nb, nb["metadata"]["agent_nb"])
     assert NotebookRuns(nb).list_all() == []
     assert PLOTLY in outputs(nb)[1]["data"]
 

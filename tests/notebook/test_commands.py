@@ -3,15 +3,19 @@
 import getpass
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 from helpers.scripts import calling
 from IPython.core.error import StdinNotImplementedError
 
 from agent_nb import Scripted
+from agent_nb.agent import REGISTRY
+from agent_nb.events import EventLog
 from agent_nb.models import keys
 from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.notebook.commands import COMMANDS
+from agent_nb.notebook.commands.output import show_parts
 from agent_nb.notebook.magic import AgentMagics
 from agent_nb.notebook.notices import format_table
 from agent_nb.tools.kernel_permissions import KERNEL_PERMISSIONS
@@ -52,6 +56,13 @@ def test_help_names_every_command_and_is_the_default(ask):
 def test_a_wrong_command_is_one_line(loaded, line, named):
     with pytest.raises(AgentCellError, match=named):
         loaded.run_line_magic("agent", line)
+
+
+def test_the_beginning_of_several_open_runs_shows_none(loaded):
+    open_runs = [REGISTRY.announce(EventLog()) for _ in range(2)]
+    with pytest.raises(AgentCellError, match="Several runs begin with ''"):
+        loaded.run_line_magic("agent", "show ''")
+    assert all(open_runs)
 
 
 def test_models_says_what_would_be_used_and_why(ask, monkeypatch):
@@ -192,6 +203,13 @@ def test_status_lists_turns_and_reset_forgets_them(ask, ran):
     assert "No cell has run" in ask("status")
 
 
+def test_status_counts_the_turns_from_the_one_that_began_anew(ask, loaded):
+    loaded.user_ns["model"] = Scripted(["Hello."])
+    for number, options in enumerate(["", "", " --new", ""]):
+        loaded.run_cell_magic("agent", f"-m model{options}", f"question {number}")
+    assert re.findall(r"^main +(\d)", ask("status"), re.MULTILINE) == ["1", "2", "1", "2"]
+
+
 def test_status_says_that_clearing_outputs_keeps_records(ask, tmp_path, monkeypatch):
     cells = [{"cell_type": "code", "id": "a", "source": "%%agent\nhi", "outputs": []}]
     record = {"format": 1, "id": "r1", "started": 1.0, "events": [{"type": "end", "status": "ok"}]}
@@ -202,6 +220,12 @@ def test_status_says_that_clearing_outputs_keeps_records(ask, tmp_path, monkeypa
     )
     monkeypatch.setenv("AGENT_NB_NOTEBOOK", str(path))
     assert "1 cell has a record and no output" in ask("status")
+
+
+def test_the_end_of_the_tape_says_what_its_clients_need(ask):
+    ask("tape")
+    assert "make them anew" in ask("tape off")
+    assert ask("tape off") == "The tape is not on.\n"
 
 
 def test_resetting_an_unknown_conversation_names_the_known_ones(loaded, ran):
@@ -258,6 +282,22 @@ def test_doctor_tells_versions_front_end_and_model(ask, monkeypatch):
     assert "no, a terminal" in text
 
 
+@pytest.mark.parametrize(("clicks", "way"), [(True, "by buttons"), (False, "none: --approve")])
+def test_doctor_says_how_questions_are_answered(ask, monkeypatch, clicks, way):
+    monkeypatch.setattr("agent_nb.notebook.cell.frontend.can_click_now", lambda *_: clicks)
+    assert re.search(rf"^ +questions +{way}", ask("doctor"), re.MULTILINE)
+
+
 def test_a_table_has_aligned_columns():
     assert format_table([("a", "b"), ("long", "c")]) == "a     b\nlong  c"
     assert format_table([]) == ""
+
+
+def test_the_page_of_a_command_has_a_label_that_fits_every_command(monkeypatch):
+    shown = []
+    monkeypatch.setattr(
+        "agent_nb.notebook.cell.publish.publish_display", lambda data, **_: shown.append(data)
+    )
+    session = SimpleNamespace(shell=SimpleNamespace(kernel=object()))
+    show_parts(session, "Nothing yet.", [("provider", "key"), ("lab", "set")])
+    assert 'aria-label="Output of %agent"' in shown[0]["text/html"]

@@ -25,7 +25,7 @@ from agent_nb.tools.kernel_permissions import KERNEL_PERMISSIONS
 from agent_nb.tools.toolset import Toolset, available
 
 
-@pytest.fixture(params=["jedi", "plain"])
+@pytest.fixture(params=[pytest.param("jedi", marks=pytest.mark.long), "plain"])
 def offered(request, loaded):
     """What IPython offers at the end of a cell, as (text, what the line is then)."""
     loaded.Completer.use_jedi = request.param == "jedi"
@@ -40,6 +40,7 @@ def offered(request, loaded):
     loaded.Completer.use_jedi = False
 
 
+@pytest.mark.parametrize("offered", ["jedi", "plain"], indirect=True)
 def test_options_are_offered_at_the_first_line(offered):
     found = offered("%%agent -m x ")
     assert found["--tools"] == "%%agent -m x --tools"

@@ -53,6 +53,16 @@ def test_a_cell_counts_once_as_it_ran_last(notebook):
     assert "1.0" in shown(model)
 
 
+def test_a_cell_that_the_saved_notebook_lacks_is_not_above_itself(notebook):
+    model = Asked(["ok"])
+    notebook.plain("x = 40", "a")
+    notebook.plain("y = 41", "c1")
+    notebook.save(("a", "x = 40"))
+    notebook.cell("Why?", CELLS, cell="c1", model=model)
+    assert "x = 40" in shown(model)
+    assert "y = 41" not in shown(model)
+
+
 def test_agents_have_their_own_conversation_and_are_left_out(notebook):
     model = Asked(["one", "two"])
     notebook.plain("%agent key\nx = 1", "k")
@@ -125,7 +135,7 @@ def test_keys_are_hidden_before_texts_are_cut(notebook, monkeypatch):
 def test_all_cells_together_are_bounded(notebook):
     model = Asked(["ok"])
     for number in range(60):
-        notebook.plain(f"y = {number}  # {'word ' * 300}", f"c{number}")
+        notebook.plain(f"y = {number}  # {'word ' * 300}", f"p{number}")
     run = notebook.cell("Why?", CELLS, model=model)
     found = find_context(list(run.log)).payload
     assert found["tokens"] <= 4_000
@@ -264,6 +274,12 @@ def test_fix_of_a_mended_notebook_is_played_with_changed_variables(notebook):
     notebook.plain("f = 1", "a")
     assert notebook.cell("", "-m model --fix").id == first.id
     assert len(model.requests) == 1
+
+
+def test_fix_takes_no_other_prompt_for_its_own(notebook):
+    notebook.cell("Hm.", "-m model", model=Asked(["ok"]))
+    with pytest.raises(AgentCellError, match="found no cell that has failed"):
+        notebook.cell("Hm.", "-m model --fix")
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,19 @@ def test_a_changed_prompt_is_not_replayed_with_the_old_answers(write, capsys):
     capsys.readouterr()
     assert main(["test", str(path)]) == 1
     assert asked(path) == requests
+    assert "48 of 48 rows have no record: rows 0, 1, 2, 3, 4" in capsys.readouterr().out
+
+
+@pytest.mark.long
+def test_a_row_that_an_evaluation_lacks_is_named_once(write, capsys):
+    path = write(A)
+    assert main(["run", "--live", "--inplace", str(path)]) == 0
+    path.write_text(path.read_text().replace("range(24)", "range(1, 25)"))
+    capsys.readouterr()
+    assert main(["test", str(path)]) == 1
+    out = capsys.readouterr().out
+    assert "2 of 48 rows have no record: row 23 (row 23 asks" in out
+    assert "did not begin" not in out
 
 
 SCORED = """def score(answer, row):

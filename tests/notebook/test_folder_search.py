@@ -65,7 +65,7 @@ def test_the_one_notebook_that_holds_the_cell_is_taken(write, library):
     path = write("n.ipynb", AGENT, **recorded("r1"))
     write("other.ipynb", "%%agent -m model\nho")
     write("text.ipynb", "print(1)")
-    assert [r["id"] for r in library.records_of(RUN)] == ["r1"]
+    assert [r["id"] for r in library.rank_records(RUN)] == ["r1"]
     assert library.finder.path() == path
     assert library.finder.advice(RUN) == ""
 
@@ -73,7 +73,7 @@ def test_the_one_notebook_that_holds_the_cell_is_taken(write, library):
 def test_several_matches_are_named_and_none_is_taken(write, library):
     for name in ("a.ipynb", "b.ipynb", "c.ipynb"):
         write(name, AGENT, **recorded(name))
-    assert library.records_of(RUN) == []
+    assert library.rank_records(RUN) == []
     assert library.finder.path() is None
     assert (
         "this cell stands in a.ipynb, b.ipynb and c.ipynb: name the file in AGENT_NB_NOTEBOOK"
@@ -98,22 +98,22 @@ def test_copies_without_records_are_no_news(write, library):
 
 def test_where_there_is_none_the_variable_is_named(write, library):
     write("n.ipynb", "print(1)")
-    assert library.records_of(RUN) == []
+    assert library.rank_records(RUN) == []
     assert library.finder.advice(RUN) == UNKNOWN
 
 
 def test_a_found_notebook_stays_when_others_hold_a_later_cell(write, library):
     path = write("n.ipynb", AGENT, "%%agent\nagain", **recorded("r1"))
     write("other.ipynb", "%%agent\nagain")
-    library.records_of(RUN)
-    library.records_of(Cell(key="k", body="again", kernel=True))
+    library.rank_records(RUN)
+    library.rank_records(Cell(key="k", body="again", kernel=True))
     assert library.finder.path() == path
 
 
 def test_a_notebook_that_does_not_hold_a_later_cell_was_the_wrong_one(write, library):
     write("n.ipynb", AGENT, **recorded("r1"))
-    library.records_of(RUN)
-    library.records_of(Cell(key="k", body="another", kernel=True))
+    library.rank_records(RUN)
+    library.rank_records(Cell(key="k", body="another", kernel=True))
     assert library.finder.path() is None
 
 
@@ -132,9 +132,9 @@ def test_a_copy_that_a_runner_writes_does_not_count_beside_the_notebook(write, l
     name, more = COPIES[what]
     path = write("n.ipynb", AGENT, shown={"run": "r1"}, **recorded("r1"))
     write(name, AGENT, **{**recorded("copy"), **more})
-    assert [r["id"] for r in library.records_of(RUN)] == ["r1"]
+    assert [r["id"] for r in library.rank_records(RUN)] == ["r1"]
     path.unlink()
-    assert [r["id"] for r in Library({"_dh": [str(path.parent)]}).records_of(RUN)] == ["copy"]
+    assert [r["id"] for r in Library({"_dh": [str(path.parent)]}).rank_records(RUN)] == ["copy"]
 
 
 def test_an_explicit_path_wins_over_the_folder(write, library, monkeypatch, tmp_path):
@@ -143,12 +143,12 @@ def test_an_explicit_path_wins_over_the_folder(write, library, monkeypatch, tmp_
     monkeypatch.setenv(
         "AGENT_NB_NOTEBOOK", str(write("below/said.ipynb", AGENT, **recorded("said")))
     )
-    assert [r["id"] for r in library.records_of(RUN)] == ["said"]
+    assert [r["id"] for r in library.rank_records(RUN)] == ["said"]
 
 
 def test_a_terminal_looks_into_no_folder(write, library):
     write("n.ipynb", AGENT, **recorded("r1"))
-    assert library.records_of(Cell(key=RUN.key, line=RUN.line, body=RUN.body)) == []
+    assert library.rank_records(Cell(key=RUN.key, line=RUN.line, body=RUN.body)) == []
 
 
 NO_NOTEBOOKS = [
@@ -168,7 +168,7 @@ def test_invalid_notebooks_are_ignored(write, library, tmp_path, text):
     (tmp_path / "bad.ipynb").write_text(text)
     (tmp_path / "folder.ipynb").mkdir()
     os.mkfifo(tmp_path / "pipe.ipynb")
-    assert [r["id"] for r in library.records_of(RUN)] == ["r1"]
+    assert [r["id"] for r in library.rank_records(RUN)] == ["r1"]
 
 
 @pytest.mark.parametrize(("name", "value"), [("MOST_NOTEBOOKS", 1), ("MOST_BYTES", 100)])
@@ -176,7 +176,7 @@ def test_a_folder_with_too_much_in_it_is_not_searched(write, library, monkeypatc
     monkeypatch.setattr(module, name, value)
     write("n.ipynb", AGENT, **recorded("r1"))
     write("other.ipynb", "print(1)")
-    assert library.records_of(RUN) == []
+    assert library.rank_records(RUN) == []
 
 
 def test_a_file_is_read_again_only_when_it_has_changed(write, monkeypatch, tmp_path):
@@ -188,8 +188,8 @@ def test_a_file_is_read_again_only_when_it_has_changed(write, monkeypatch, tmp_p
     write("n.ipynb", AGENT)
     write("other.ipynb", "print(1)")
     folder = FolderSearch(tmp_path)
-    assert [len(folder.holding(TEXT)) for _ in range(3)] == [1, 1, 1]
+    assert [len(folder.find_holding(TEXT)) for _ in range(3)] == [1, 1, 1]
     assert sorted(read) == ["n.ipynb", "other.ipynb"]
     write("other.ipynb", "print(1)", AGENT)
-    assert len(folder.holding(TEXT)) == 2
+    assert len(folder.find_holding(TEXT)) == 2
     assert read[2:] == ["other.ipynb"]

@@ -23,7 +23,7 @@ from nbclient import NotebookClient
 
 from agent_nb.cli.main import main
 
-pytestmark = [pytest.mark.kernel, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.kernel, pytest.mark.fresh_kernel, pytest.mark.timeout(400)]
 
 
 def plainly(path, patch):

@@ -253,6 +253,30 @@ class TestAnInterruptThatTheSystemCallDidNotNotice:
             received = b"".join(iter(lambda: ours.recv(64), b""))
         assert received == bytes([signal.SIGINT])
 
+    @pytest.mark.parametrize("reused", [False, True])
+    def test_a_wakeup_descriptor_closed_meanwhile_is_left_alone(self, tmp_path, reused):
+        def job():
+            os.close(writing)
+            if reused:
+                os.dup2(file.fileno(), writing)
+            with suppress(KeyboardInterrupt):
+                press()
+
+        reading, writing = os.pipe()
+        os.set_blocking(writing, False)
+        before = signal.set_wakeup_fd(writing)
+        try:
+            with (tmp_path / "theirs").open("wb") as file, Interrupts() as interrupts:
+                _, fault = interrupts.guard("job", job)
+        finally:
+            after = signal.set_wakeup_fd(before)
+            os.close(reading)
+            if reused:
+                os.close(writing)
+        assert (fault, after) == (None, -1)
+        assert (tmp_path / "theirs").read_bytes() == b""
+        assert signal.getsignal(NUDGE) == signal.SIG_DFL
+
     def test_one_thread_serves_all_jobs(self):
         def watching():
             return [t for t in threading.enumerate() if t.name == "agent_nb nudge"]

@@ -144,7 +144,7 @@ class TestOfACell:
         return library
 
     def ids(self, library):
-        return [r["id"] for r in library.records_of(Cell(key="a", id="a"))]
+        return [r["id"] for r in library.rank_records(Cell(key="a", id="a"))]
 
     def test_what_this_kernel_made_comes_first_then_the_users_then_others(self, library):
         forged, mine, old = (
@@ -159,7 +159,7 @@ class TestOfACell:
     def test_of_two_records_of_one_id_the_users_counts(self, library):
         forged, mine = record("r1", "a", "forged", 9.0), sign_record(A, SECRET)
         found = library(forged, mine)
-        assert found.records_of(Cell(key="a", id="a")) == [mine]
+        assert found.rank_records(Cell(key="a", id="a")) == [mine]
 
     def test_it_owns_what_it_made_and_what_the_user_signed(self, library):
         found = library()

@@ -181,6 +181,14 @@ def test_a_map_that_raises_leaves_the_rows_so_far(nb, df):
     assert nb.shell.user_ns["_map"].results[0].answer == "fine"
 
 
+def test_a_cell_whose_rows_all_fail_fails_and_leaves_the_rows(nb, df):
+    script = Scripted([read_turn({"error": {"status": 400, "message": "no"}}, "bad")])
+    with pytest.raises(AgentCellError, match="All 3 rows failed alike"):
+        nb.cell(ASK, "-m script --map df -o out", script=script, df=df)
+    assert list(nb.shell.user_ns["out"]["_status"]) == ["error"] * 3
+    assert nb.record["status"] == "error"
+
+
 def test_typed_answers_are_columns(nb, df):
     script = Scripted(['{"label": "good", "score": 3}'])
     nb.shell.run_cell(

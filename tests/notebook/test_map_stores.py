@@ -60,6 +60,13 @@ def test_the_beginning_of_several_ids_forgets_nothing(nb, model):
         nb.command("forget c")
 
 
+def test_all_cells_that_are_named_are_forgotten(nb, model):
+    for cell in ("c1", "c2"):
+        nb.cell("hi", model=model, cell=cell)
+    nb.command("forget c1 c2")
+    assert said(nb).startswith("2 runs forgotten")
+
+
 def test_forgetting_the_cell_of_a_map_empties_its_store(nb, model, tmp_path):
     path = tmp_path / "rows.sqlite"
     mapped(nb, model, f"--store {path}")

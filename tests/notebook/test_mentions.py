@@ -44,6 +44,11 @@ def replayed(nb):
     return nb.last[1][METADATA_KEY].get("replayed") is True
 
 
+def test_many_names_in_code_take_linear_time():
+    """In quadratic time they would exceed the test's time limit."""
+    assert [n.text for n in find_at_names("` @a ` " * 50_000 + "@b")] == ["@b"]
+
+
 @pytest.mark.parametrize(
     ("prompt", "names"),
     [

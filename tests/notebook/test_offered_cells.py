@@ -32,16 +32,16 @@ def press(monkeypatch):
     """Press *Insert below* of these codes, in this order, when the run begins; "" withdraws."""
 
     def press(*codes):
-        plain = controls.Controls.steer
+        plain = controls.Controls.set_driver
 
-        def steer(self, driver):
+        def set_driver(self, driver):
             plain(self, driver)
             for code in codes:
                 thread = threading.Thread(target=self.actions["insert"], args=(code,))
                 thread.start()
                 thread.join()
 
-        monkeypatch.setattr(controls.Controls, "steer", steer)
+        monkeypatch.setattr(controls.Controls, "set_driver", set_driver)
 
     return press
 

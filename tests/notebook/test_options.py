@@ -100,6 +100,8 @@ def test_the_line_wins_over_the_configuration(options):
         ("-o 2x", "name of a variable"),
         ("--system 'no end", "Unclosed quotation"),
         ("--mod x", "no option --mod"),
+        ("--extra '[1]'", r"'\[1\]' is not a JSON object"),
+        ("--extra '" + '{"a":' * 2000 + "1" + "}" * 2000 + "'", "nested too deeply"),
     ],
 )
 def test_what_is_wrong_is_refused_with_a_hint(options, line, named):

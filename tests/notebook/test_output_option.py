@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import types
 import typing
 from typing import Any, Literal
 
 import pydantic
 import pytest
+import typing_extensions
 from helpers.output_types import Row
 
 from agent_nb import Scripted
@@ -23,7 +25,15 @@ class Box(pydantic.BaseModel, typing.Generic[typing.TypeVar("T")]):
     pass
 
 
-NAMES = {"Row": Row, "Box": Box, "Lit": Literal["a"], "frame": [1, 2], "run1": object()}
+T = typing.TypeVar("T")
+Short = typing.Annotated[str, pydantic.Field(max_length=9)]
+Id = typing.NewType("Id", int)
+Alias = typing_extensions.TypeAliasType("Alias", list[int])
+NAMES = {
+    "Row": Row, "Box": Box, "Lit": Literal["a"], "frame": [1, 2], "run1": object(),
+    "bag": types.SimpleNamespace(), "T": T, "List": typing.List, "Short": Short, "Id": Id,  # noqa: UP006
+    "Alias": Alias, "Final": typing.Final, "Annotated": typing.Annotated,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -41,10 +51,16 @@ NAMES = {"Row": Row, "Box": Box, "Lit": Literal["a"], "frame": [1, 2], "run1": o
         ("Lit", Literal["a"]),
         ("Box[int]", Box[int]),
         ("Any", Any),
+        ("list[Any]", list[Any]),
+        ("List[Row]", list[Row]),
+        ("Short", Short),
+        ("list[Id]", list[Id]),
+        ("Alias | None", typing.Optional[Alias]),  # noqa: UP045
     ],
 )
 def test_a_name_or_an_expression_is_a_type(text, kind):
-    assert output_type(text, NAMES) == kind
+    found = output_type(text, NAMES)
+    assert found == kind or (typing.get_origin(found), typing.get_args(found)) == (list, (Row,))
 
 
 def test_a_name_of_the_notebook_comes_first():
@@ -76,6 +92,14 @@ def test_a_name_of_the_notebook_comes_first():
         ("(" * 400, "takes the type"),
         (f"int{' ' * 500}| str", "takes the type"),
         ("print", "print is not defined"),
+        ("bag", "bag is a SimpleNamespace"),
+        ("list[bag]", "bag is a SimpleNamespace"),
+        ("list[T]", "T is a TypeVar"),
+        ("Final", "Final is a "),
+        ("Union", "Union is not a type without [ ]"),
+        ("list[Literal]", "Literal is not a type without [ ]"),
+        ("Optional[Annotated]", "Annotated is not a type without [ ]"),
+        ("TypedDict", "TypedDict is not defined"),
         ("3", "names, "),
     ],
 )

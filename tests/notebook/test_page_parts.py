@@ -61,6 +61,12 @@ def test_each_part_is_an_output_with_the_id_of_its_run(outputs):
     assert [n.get("run") or n["part"] for n in numbers] == ["r1"] * 5
 
 
+def test_a_page_that_is_shown_twice_is_whole_both_times(outputs):
+    close(1)
+    close(1)
+    assert kinds(outputs) == ["page", "chart", "page"] * 2
+
+
 @pytest.mark.parametrize(
     ("charts", "left"),
     [

@@ -20,7 +20,7 @@ SETUP = f"""
 from agent_nb import Scripted, tool
 from IPython.display import display, publish_display_data, update_display
 SHOWN, MARKED = {SHOWN!r}, {MARKED!r}
-class Shown:
+class Attachment:
     def _repr_mimebundle_(self, **_):
         return SHOWN, MARKED
 def show() -> str:
@@ -42,8 +42,8 @@ def call(name, **args):
 """
 CODE = (
     "display(SHOWN, metadata=MARKED, raw=True)",
-    "display(Shown())",
-    "Shown()",
+    "display(Attachment())",
+    "Attachment()",
     "publish_display_data(SHOWN, MARKED)",
     "update_display(SHOWN, metadata=MARKED, raw=True, display_id='x')",
 )
@@ -123,7 +123,7 @@ def test_nor_does_a_cell_of_the_user(prepared):
 
 
 def test_nor_does_the_value_of_a_cell(prepared):
-    request, message = prepared.send("Shown()"), {"msg_type": ""}
+    request, message = prepared.send("Attachment()"), {"msg_type": ""}
     while message["msg_type"] != "execute_result":
         message = prepared.client.get_iopub_msg(timeout=60)
     content = message["content"]
@@ -166,6 +166,21 @@ def test_guarding_twice_is_guarding_once_and_it_can_be_taken_back():
     publish.unguard_displays(shell)
     publish.unguard_displays(shell)
     assert vars(shell.display_pub) == {"sent": shell.display_pub.sent}
+
+
+def test_taking_the_guard_back_leaves_what_other_code_has_put_there_before():
+    pub = Display()
+    original = pub.publish
+
+    def wrapped(data, *args, **options):
+        original({"by": "other code", **data}, *args, **options)
+
+    pub.publish = wrapped
+    shell = SimpleNamespace(display_pub=pub)
+    publish.guard_displays(shell)
+    assert pub.publish is not wrapped
+    publish.unguard_displays(shell)
+    assert pub.publish is wrapped
 
 
 @pytest.mark.parametrize("data", [None, "text", [1], {}, {"text/plain": "x"}])

@@ -60,13 +60,13 @@ def test_an_empty_name_means_the_default_conversation(nb):
 def test_a_replay_inserts_no_cell_although_one_is_chosen(nb, monkeypatch):
     inserted = []
     monkeypatch.setattr(nb.shell, "set_next_input", lambda code, replace: inserted.append(code))
-    plain = Controls.steer
+    plain = Controls.set_driver
 
-    def steer(controls, driver):
+    def set_driver(controls, driver):
         plain(controls, driver)
         controls.actions["insert"]("df.head()")
 
-    monkeypatch.setattr(Controls, "steer", steer)
+    monkeypatch.setattr(Controls, "set_driver", set_driver)
     line = "-m model -t add_cell"
     model = Once([calling("add_cell", code="df.head()"), "Done."])
     assert nb.cell("offer", line, model=model).status == "ok"
@@ -448,6 +448,16 @@ class TestForeignTurns:
         assert run.answer == "four"
         assert self.named(run) == [f"1 earlier {FOREIGN}"]
 
+    def test_a_folder_cannot_trust_its_records_by_a_front_ends_variables(
+        self, opened, monkeypatch, tmp_path
+    ):
+        (tmp_path / ".env").write_text("AGENT_NB_TRUST_RECORD=1")
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("AGENT_NB_TRUST_RECORD", "1")
+        nb = opened(self.unsigned)
+        with pytest.raises(AgentCellError, match="1 earlier turn comes from a record"):
+            nb.cell("ho!", cell="c2")
+
     def test_where_somebody_looks_on_the_header_names_them_before_the_request(self, opened):
         nb = opened(self.unsigned, cells=("c1", "c2"))
         run = nb.cell("hm!", cell="c3", line=self.SEEN, seen=True)
@@ -805,6 +815,13 @@ class TestLost:
         assert "Nothing was lost" in self.listed(nb)
         self.save(files[0], {"c1": [{**r, "status": "error"} for r in records[:2]]})
         assert "Nothing was lost" not in self.listed(nb)
+
+    def test_the_beginning_of_several_ids_recovers_nothing(self, nb, files):
+        for cell in ("c1", "c2"):
+            nb.cell("hi", model=Once(["1"]), cell=cell)
+        nb.restart()
+        with pytest.raises(AgentCellError, match="Several runs begin with ''"):
+            nb.command("recover ''")
 
     def test_a_run_whose_cell_was_answered_since_is_not_offered(self, nb, files):
         nb.cell("hi", line="-m model --live", model=Once(["1"]))

@@ -8,7 +8,7 @@ from agent_nb.notebook import presave
 from agent_nb.notebook.saved_views import goes_on
 from agent_nb.record import journal
 from agent_nb.record.journal import Journal
-from agent_nb.view.display import WIDGET
+from agent_nb.wire.charts import WIDGET
 
 
 @pytest.fixture(autouse=True)

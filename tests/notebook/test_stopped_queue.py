@@ -315,7 +315,11 @@ patched.start()""")
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     "place",
-    ["view.live.LiveView.close", "record.journal.Journal.close", "notebook.session.Session.keep"],
+    [
+        "view.live.LiveView.close",
+        "record.journal.Journal.close",
+        "notebook.session.Session.keep_run",
+    ],
 )
 def test_a_press_while_the_record_is_finished_stops_only_the_queue(ready, place):
     module, _, rest = place.rpartition(".")[0].rpartition(".")

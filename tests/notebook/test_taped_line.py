@@ -36,7 +36,7 @@ def test_the_end_of_the_cell_empties_the_line_and_later_calls_draw_nothing(lines
     line.end()
     assert [update for _, update in lines] == [False, True]
     assert lines[-1] == ({}, True)
-    line.note_change()
+    line.redraw_soon()
     line._draw()
     assert line._timer is None
     assert len(lines) == 2
@@ -55,7 +55,7 @@ def test_an_opened_line_stays_open_until_it_says_something_else(lines):
 
 def test_a_cell_that_ends_at_once_shows_no_line(lines):
     line = start_line()
-    line.note_change()
+    line.redraw_soon()
     timer = line._timer
     line.end()
     timer.join(10)
@@ -74,7 +74,7 @@ def test_a_cell_that_ends_at_once_shows_no_line(lines):
 )
 def test_where_nobody_watches_a_line_is_never_drawn(lines, where):
     line = start_line(**where)
-    line.note_change()
+    line.redraw_soon()
     assert line._timer is None
     line._draw()
     line.end()

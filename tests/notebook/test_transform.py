@@ -142,6 +142,18 @@ def test_installing_twice_and_uninstalling_leaves_the_shell_as_it_was():
             "await get_ipython().run_line_magic('agent', 'attach http://h/runs/r -o x');\n",
         ),
         ("run = %agent attach", "run = await get_ipython().run_line_magic('agent', 'attach')\n"),
+        (
+            "%agent attach 'http://h/runs/r'",
+            "await get_ipython().run_line_magic('agent', \"attach 'http://h/runs/r'\");\n",
+        ),
+        (
+            "run = %agent attach 'r'",
+            "run = await get_ipython().run_line_magic('agent', \"attach 'r'\")\n",
+        ),
+        (
+            "runs[0].of['x'] = %agent attach r",
+            "runs[0].of['x'] = await get_ipython().run_line_magic('agent', 'attach r')\n",
+        ),
         ("%agent attached", "get_ipython().run_line_magic('agent', 'attached')\n"),
         ("%agent status", "get_ipython().run_line_magic('agent', 'status')\n"),
         ("text = '%agent attach x'", "text = '%agent attach x'\n"),

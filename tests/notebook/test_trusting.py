@@ -154,7 +154,7 @@ def test_the_command_refuses_what_is_nothing(folder, words, said):
 def test_a_folder_that_offers_nothing_is_said_to(folder):
     (folder / "sub" / ".git").mkdir(parents=True)
     assert trust_folder(["sub"]).startswith("There is nothing to allow in sub")
-    assert not trust.path().exists()
+    assert not trust.locate_permissions().exists()
 
 
 def test_the_terminal_has_the_same_command(folder, capsys):
@@ -392,4 +392,4 @@ def test_a_runner_says_yes_for_one_run(tmp_path, monkeypatch, command, given):
     else:
         assert main([command, *(["--trust-folder"] if given else []), str(path)]) == 0
     assert (tmp_path / "said").read_text() == ("--trust-folder" if given else "no")
-    assert not trust.path().exists()
+    assert not trust.locate_permissions().exists()

@@ -18,7 +18,7 @@ RECORD = "application/vnd.agent-nb.run+json"
 STOPPED = "agent: stopped ({}); what is queued behind this cell does not run"
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("name", "behaviour", "outcome"), CELLS, ids=[f"{profile}-{name}" for profile, name, _ in CELLS]
 )

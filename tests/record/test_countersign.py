@@ -10,6 +10,7 @@ import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 
+import nbformat
 import pytest
 from helpers.marks import starts
 from helpers.notebooks import code_cell
@@ -373,6 +374,15 @@ class TestSigning:
             assert main(["test", str(notebook)]) == 0
             main(["trust", "remove", name])
 
+    def test_signing_leaves_the_keys_in_the_order_of_jupyter(self, unsigned, tmp_path):
+        nb = nbformat.read(unsigned, 4)
+        nb.metadata[OURS]["payloads"] = {}  # sorts before the runs
+        nbformat.write(nb, unsigned)
+        assert main(["sign", "--key", private(tmp_path), "--yes", str(unsigned)]) == 0
+        signed = load_notebook(unsigned)["metadata"][OURS]
+        assert list(signed) == sorted(signed)
+        assert Signatures.KEY in signed
+
     def test_records_of_a_newer_version_are_not_signed(self, unsigned, tmp_path, capsys):
         change(unsigned, lambda nb, mine, cell, record: mine.update(version=2))
         before = unsigned.read_bytes()
@@ -420,6 +430,13 @@ class TestSigning:
         assert "read" not in list_quiet_tools(iter(["def read(path):\n    return eval(path)"]))
         for source in ("from helpers import *", "%run helpers.py", "exec(text)"):
             assert not list_quiet_tools(iter([source]))
+
+    def test_a_cell_that_ipython_gives_up_on_is_read_all_the_same(self, monkeypatch):
+        from agent_nb.notebook.files.review import list_quiet_tools
+
+        monkeypatch.setattr("IPython.core.inputtransformer2.TRANSFORM_LOOP_LIMIT", 3)
+        cell = "!ls\n" * 5 + "def read(path):\n    return open(path)"
+        assert "read" not in list_quiet_tools(iter([cell]))
 
     def test_they_are_counted(self):
         from agent_nb.notebook.files.review import Item
@@ -607,6 +624,27 @@ def test_a_request_without_proof_names_no_signed_records():
         "%%timeit -n1\nimport os\nasync def variables(): pass",
         "for f in !ls:\n    variables = f",
         "def variables(:",
+        "def f(:\n    a = variables = f",
+        "def f(:\n    (a, variables) = f()",
+        "def f(:\nfrom tools import (\n    x,\n    variables,\n)",
+        "%time variables = lambda: 1",
+        "time variables = lambda: 1",
+        "for _ in '1':\n    %prun -q variables = lambda: 1",
+        "%%time\n%%capture\nx = 1\nvariables = f",
+        "%%timeit global variables; variables = f\npass",
+        "%time %run helpers.py",
+        "run helpers.py",
+        "%store -r",
+        "%rerun 3-4",
+        "rerun -l 2",
+        "  recall",
+        "%recall 1",
+        "%rep 1",
+        "%macro again 1-3",
+        "from numpy import array\n%pylab",
+        "%alias_magic bash capture",
+        "%%time\nalias_magic --cell bash capture",
+        "from IPython.core.magic import register_cell_magic\nregister_cell_magic(run, 'bash')",
         "get_ipython().user_ns['vari' + 'ables'] = f",
         "setattr(module, 'vari' + 'ables', f)",
         "get_ipython().push({'vari' + 'ables': f})",
@@ -614,6 +652,8 @@ def test_a_request_without_proof_names_no_signed_records():
         "vars()['vari' + 'ables'] = f",
         "%%debug\ndef variables(): pass",
         "%%memit -r 1\ndef variables(): pass",
+        "%time ｖariables = f",
+        "import __main__\n__main__.variables = f",
         "%%agent\nGo on. {{ globals().update({'vari' + 'ables': f}) }}",
         "%%agent --map \"setattr(module, 'vari' + 'ables', f)\"\nGo on.",
     ],
@@ -623,6 +663,34 @@ def test_a_built_in_tool_that_any_statement_redefines_is_listed(source):
 
     assert "variables" in list_quiet_tools(iter(["x = 1"]))
     assert "variables" not in list_quiet_tools(iter([source]))
+
+
+PROMPTS = ("", "  ", ">>> ", "... ", "In [1]: ", "   ...: ", "[ins]In [1]: ")
+
+
+def test_cells_of_many_magics_take_bounded_time_and_hide_no_tool(monkeypatch):
+    """IPython reads a cell again for each magic in it: many long cells would take hours."""
+    from IPython.core.inputtransformer2 import TransformerManager
+
+    from agent_nb.notebook.files.review import list_quiet_tools
+
+    read, transform_cell = [], TransformerManager.transform_cell
+
+    def transform(manager, code):
+        read.append(len(code) * len(code.splitlines()))
+        assert sum(read) < 1_000_000
+        return transform_cell(manager, code)
+
+    monkeypatch.setattr(TransformerManager, "transform_cell", transform)
+    hostile = [f"x = 1{end}!ls\n" * 2000 for end in ("\n", "\r", "\x0b", "\u2028")]
+    hostile += [f"{prompt}{sign}f x\n" * 2000 for prompt in PROMPTS for sign in ",;/?!%"]
+    honest = ["!pip install x", *["!ls\n" * 20] * 20]
+    assert "variables" in list_quiet_tools(iter([*honest, *hostile]))
+    assert read
+    assert "variables" not in list_quiet_tools(iter([*hostile, "!ls\nvariables = f"]))
+    assert "variables" not in list_quiet_tools(
+        iter([*hostile, *(f"{h}variables = f" for h in hostile)])
+    )
 
 
 @pytest.mark.parametrize("source", ["%%bash\nvariables=1", "%%agent\nWhat does exec do?"])

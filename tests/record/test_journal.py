@@ -360,6 +360,14 @@ def test_a_run_whose_id_has_letters_of_four_bytes_has_a_journal(tmp_path):
     assert Journal.find(run, where=tmp_path) is not None
 
 
+def test_a_notebook_whose_name_is_not_utf_8_has_journals(tmp_path):
+    name = os.fsdecode(b"a\xff.ipynb")
+    writer = Journal("r1", cell=name, notebook=name, where=tmp_path)
+    writer(e.RunStart(run="r1", seq=1))
+    writer.close()
+    assert RecoverableRun.summarize(Journal.find("r1", where=tmp_path)).header.run == "r1"
+
+
 def test_a_block_that_never_ended_stands_where_its_deltas_stood():
     place = {"run": "r", "turn": 2, "span": "s", "parent": "p", "path": "a/b", "origin": "imported"}
     (block,) = fold_deltas([e.Delta(of="respond", block="b", text="x", **place)])

@@ -1,8 +1,12 @@
 """Records move from outputs into the notebook's metadata, and stay there."""
 
 import copy
+import errno
 import json
+import os
+import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -801,6 +805,15 @@ def test_records_that_do_not_say_their_text_stay_where_they_are():
     }
 
 
+def test_runs_that_lose_their_id_join_those_that_lost_it_before():
+    listed = {"0": [made("b", B)], "1": [made("y", NEW)], "1~": [made("z", NEW)]}
+    moved = reassign_runs([cell("1", source=B)], listed)
+    assert {cell: [r["id"] for r in of] for cell, of in moved.items()} == {
+        "1": ["b"],
+        "1~": ["y", "z"],
+    }
+
+
 def test_a_start_in_the_future_gives_no_record_to_another_cell():
     future = made("r3", B, time.time() + 1e6)
     listed = {"x": [future, made("r1", A)], "y": [made("r2", B)]}
@@ -897,3 +910,50 @@ def test_a_link_to_a_notebook_stays_when_the_notebook_is_written(tmp_path):
     save_notebook({"cells": []}, link)
     assert link.is_symlink()
     assert json.loads(file.read_text()) == {"cells": []}
+
+
+@pytest.mark.parametrize("start", [b"{\r\n  ", b"\xef\xbb\xbf{\r\n  "], ids=["", "with a BOM"])
+def test_a_file_with_the_line_ends_of_windows_stays_one(tmp_path, start):
+    path = tmp_path / "n.ipynb"
+    path.write_bytes(start + b'"cells": []\r\n}\r\n')
+    save_notebook(load_notebook(path), path)
+    assert path.read_bytes() == b'{\r\n  "cells": []\r\n}\r\n'
+
+
+def test_a_notebook_whose_name_is_as_long_as_names_can_be_is_written(tmp_path):
+    path = tmp_path / f"{'n' * 249}.ipynb"
+    path.write_text("{}")
+    save_notebook({"cells": []}, path)
+    assert load_notebook(path) == {"cells": []}
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EBUSY, errno.EROFS])
+def test_a_file_that_cannot_be_replaced_is_written_over(tmp_path, monkeypatch, number):
+    """As one that is mounted into a container is."""
+
+    def replace(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "replace", replace)
+    path = tmp_path / "n.ipynb"
+    path.write_text("{}")
+    save_notebook({"cells": []}, path)
+    assert load_notebook(path) == {"cells": []}
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_is_not_a_file_is_written_to_and_stays(tmp_path):
+    pipe, received = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()))
+    reader.start()
+    save_notebook({"cells": []}, pipe)
+    reader.join(10)
+    assert json.loads(received[0]) == {"cells": []}
+    assert pipe.is_fifo()
+
+
+def test_an_error_of_reading_names_the_file_once(tmp_path):
+    with pytest.raises(UsageError) as fault:
+        load_notebook(tmp_path)
+    assert str(fault.value).count(str(tmp_path)) == 1

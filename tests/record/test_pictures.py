@@ -22,6 +22,16 @@ def picture(size=(20, 20), marks=(), colour=(200, 0, 0), level=6):
 BLACK = (0, 0, 0)
 
 
+def test_the_colour_of_transparent_pixels_is_no_difference():
+    pillow = pytest.importorskip("PIL.Image")
+    pictures = []
+    for colour in ((255, 0, 0), (0, 0, 255)):
+        target = io.BytesIO()
+        pillow.new("RGBA", (9, 9), (*colour, 0)).save(target, "png")
+        pictures.append(base64.b64encode(target.getvalue()).decode())
+    assert PictureComparison.of_pair(*pictures).difference == ""
+
+
 def test_another_file_of_the_same_picture_is_the_same():
     assert picture(level=0) != picture(level=9)
     assert PictureComparison.of_pair(picture(level=0), picture(level=9)).difference == ""

@@ -54,6 +54,13 @@ def test_calls_are_found_in_records_inside_records_inside_records():
     ]
 
 
+def test_agents_nested_by_a_forger_are_not_compared_with_each_other():
+    """With the square of their number for each call, they would exceed the test's time limit."""
+    names = [f"c{n}" for n in range(2_000)]
+    log = [each for n, name in enumerate(names) for each in call("a", name, span=f"c{n - 1}")]
+    assert len(RecordedCall.list_all(log)) == 2_000
+
+
 def test_calls_of_sub_agents_are_named_with_their_agents():
     outer, inner = call("helper", "h"), call("python", "h/p", span="h")
     assert listed(record(outer, inner)) == [((), "", "h"), ((), "helper", "h/p")]

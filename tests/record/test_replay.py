@@ -87,6 +87,13 @@ def play(stored, live=False, trust=False, key=KEY, wish=None, **options):
     return kept[0]
 
 
+async def played(turns):
+    """Return the outcome of a replay of `turns`, which has ended."""
+    stream = agent([]).replay(turns)
+    await stream
+    return stream.played
+
+
 TAMPERED = {
     "a byte of an event": lambda r: json.loads(json.dumps(r).replace("It is 42.", "It is 43.")),
     "a byte of an input": lambda r: json.loads(
@@ -248,7 +255,7 @@ RUNS = {
 class TestCandidates:
     def ids(self, **cell):
         file = NotebookFile(runs=RUNS, cell_ids=["b", "a"])
-        return [r["id"] for r in file.records_of(Cell(key="k", **cell))]
+        return [r["id"] for r in file.find_records(Cell(key="k", **cell))]
 
     def test_by_cell_id(self):
         assert self.ids(id="b") == ["2", "3"]
@@ -630,6 +637,18 @@ class TestTrust:
         assert play(stored, approve="ask").played.drift is None
         assert SPACE["ran"] == ["base + 100"]
 
+    def test_a_call_with_cut_approved_arguments_never_runs_again(self):
+        async def ask(_):
+            return Decision(True, args={"code": f"base{' ' * 50_000}"}, by="click")
+
+        run = wait(lambda: agent(approve="ask", ask=ask)("go", check=False))
+        stored = sign_record(run_record(run.log, cap=20_000), KEY)
+        assert [(cut["kind"], cut["field"]) for cut in stored["cut"]] == [("approval", "args")]
+        SPACE.pop("ran")
+        drift = play(stored, approve="ask").played.drift
+        assert "too large" in drift.fresh
+        assert "ran" not in SPACE
+
     def test_redacted_calls_never_run_again(self):
         secrets = {"MY_KEY": "sk-verysecretvalue123"}
         stored = record(
@@ -644,6 +663,9 @@ class TestTrust:
         args = {"code": "len('[redacted MY_KEY]')"}, {"code": "base"}
         stored = record([*(batch(("python", each)) for each in args), "ok"])
         assert play(stored, wish=ReplayStrictness()).played.checked.ran == 1
+
+    def test_a_call_that_is_denied_now_does_not_count_as_run_again(self):
+        assert play(record(), wish=ReplayStrictness(), approve="deny").played.checked.ran == 0
 
     def test_calls_that_did_not_run_do_not_run_now(self):
         stored = record(approve="deny")
@@ -702,6 +724,19 @@ class TestGoingOnLive:
         turns = [batch(("weather", {"city": "Ulm"}), ("python", {"code": "base"})), "ok"]
         _, _, run = self.drifted(turns)
         assert [x.content for x in run.log.of("result")] == ["Ulm: blue", "41"]
+
+    def test_a_batch_that_names_its_calls_oddly_gives_each_call_one_result(self):
+        stored = record([batch(("weather", {"city": "Ulm"}), ("python", {"code": "base"})), "ok"])
+        events = list(events_of(stored))
+        at = next(n for n, each in enumerate(events) if isinstance(each, e.Execute))
+        names = (*events[at].calls, *events[at].calls, "unknown")
+        events[at] = msgspec.structs.replace(events[at], calls=names)
+        SPACE["base"] = 41
+        turns = RecordedTurns(events=events, own=True, trusted=True, live=True)
+        resume = wait(lambda: played(turns)).resume
+        run = wait(lambda: agent(["Now it is 41."])("go", resume=resume))
+        assert [x.content for x in run.log.of("result")] == ["Ulm: blue", "41"]
+        assert run.answer == "Now it is 41."
 
     def test_limits_count_what_was_played(self):
         _, _, run = self.drifted(fresh=[ADD, "never"], limits={"tool_calls": 1})

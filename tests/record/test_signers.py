@@ -2,7 +2,9 @@
 
 import base64
 import struct
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
@@ -118,10 +120,22 @@ def test_an_added_signer_counts_until_removed(tmp_path):
     assert Signer.load_all() == []
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such lock")
+def test_signers_changed_at_the_same_time_are_all_kept():
+    """Threads stand for processes: each opens the lock file for itself."""
+    names = [f"user{number}" for number in range(40)]
+    Signer.add("ann", LINE)
+    with ThreadPoolExecutor(8) as pool:
+        added = pool.map(lambda name: Signer.add(name, LINE), names)
+        assert Signer.remove("ann") == [Signer("ann", KEY)]
+        assert [signer.name for signer in added] == names
+    assert sorted(signer.name for signer in Signer.load_all()) == sorted(names)
+
+
 def test_removing_leaves_the_other_lines(tmp_path):
     Signer.add("ann", LINE)
     signers_file().write_text(f"# the team\nann,anna {LINE}\nold {RSA}\n")
-    with pytest.raises(UsageError, match=r"no signer eve\. There are: ann,anna, old"):
+    with pytest.raises(UsageError, match=r"no signer eve\. It has: ann,anna, old"):
         Signer.remove("eve")
     Signer.remove("anna")
     assert signers_file().read_text() == f"# the team\nold {RSA}\n"

@@ -110,6 +110,11 @@ def test_an_unknown_codec_is_refused_before_anything_runs():
         Relay("morse", lambda _: None)
 
 
+@pytest.mark.parametrize("codec", ["canonical", "loom", "looopy", "agent-event", "cogency"])
+def test_runs_may_overlap_in_a_format_whose_lines_name_them(codec):
+    assert Relay.allows_overlap(codec) is (codec in ("canonical", "loom", "looopy"))
+
+
 @pytest.mark.parametrize("more", [["--json"], ["--jobs", "2"]])
 def test_what_does_not_go_together_is_refused(more, tmp_path, capsys):
     (tmp_path / "n.ipynb").write_text(

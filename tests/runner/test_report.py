@@ -4,12 +4,16 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree
 
+import nbformat
 import pytest
+from nbformat.v4 import new_code_cell, new_notebook
 
 from agent_nb.cli.main import main
 from agent_nb.cli.run import is_in_part
 from agent_nb.errors import UsageError
-from agent_nb.runner import project
+from agent_nb.record import RunNumbers
+from agent_nb.runner import client, project
+from agent_nb.runner.notebook_check import check_notebook
 from agent_nb.runner.report import (
     Problem,
     Report,
@@ -88,6 +92,19 @@ def test_json_gives_each_problem_with_cell_kind_and_message():
     ]
     assert BAD.to_builtins()["problems"][0].keys() == {"cell", "kind", "message"}
     assert BAD.to_builtins()["advice"] == list(BAD.advice)
+
+
+@pytest.mark.parametrize("value", [1, "x", [1], ["x"], [["x"]], {"x": 1}])
+def test_forged_numbers_of_a_run_do_not_crash_a_test(value, tmp_path, monkeypatch):
+    nb = new_notebook(cells=[new_code_cell("1 + 1", id="a")])
+    path = tmp_path / "n.ipynb"
+    nbformat.write(nb, path)
+    names = ("masked", "unseen", "changes", "differences", "drift")
+    run = RunNumbers(run="r", ordinal=0, **dict.fromkeys(names, value))
+    for numbers in (run, run | {"replayed": True}, run | {"drift": None, "replayed": True}):
+        outcome = client.Outcome(nb, [(1, RunNumbers(numbers))], reached=1)
+        monkeypatch.setattr(client, "execute_notebook", lambda *_, o=outcome, **__: o)
+        assert check_notebook(path).notebook == str(path)
 
 
 def test_several_notebooks_are_summed_up():
@@ -182,9 +199,14 @@ class TestPatternsOfTheProject:
         ):
             project.read_rules(path)
 
-    def test_a_value_that_is_not_a_list_is_named(self, tmp_path):
-        with pytest.raises(UsageError, match="is a list of tables"):
-            project.read_rules(self.write(tmp_path, "[tool.agent_nb.normalize]\npattern = 1\n"))
+    @pytest.mark.parametrize("value", ["{pattern = 1}", "0", "false", '""', "{}"])
+    def test_a_value_that_is_not_a_list_is_named(self, value, tmp_path):
+        path = self.write(
+            tmp_path, f"[tool.agent_nb]\nnormalize = {value}\nallowed_hosts = {value}\n"
+        )
+        for read in (project.read_rules, project.read_hosts):
+            with pytest.raises(UsageError, match=r"(normalize|allowed_hosts) is a list of"):
+                read(path)
 
     def test_hosts_that_a_test_may_ask_are_names_without_a_port(self, tmp_path):
         path = self.write(tmp_path, '[tool.agent_nb]\nallowed_hosts = ["A.example.", "fd00::1"]\n')

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import subprocess
 import sys
 import threading
@@ -360,6 +361,29 @@ def test_a_fault_while_runs_are_ended_leaves_no_stream_open(monkeypatch):
     assert (hub.closed, stopped) == (True, [True])
 
 
+def test_a_server_that_shuts_down_starts_no_run():
+    began, posted, started = threading.Event(), threading.Event(), []
+
+    async def hold():
+        began.set()
+        await asyncio.to_thread(posted.wait, 20)
+
+    server = Server(start=lambda *message: started.append(message), closing=hold).start()
+    headers = {"Authorization": f"Bearer {server.token}"}
+    stopper = threading.Thread(target=server.stop)
+    stopper.start()
+    try:
+        assert began.wait(20)
+        with httpx.Client(base_url=server.url, headers=headers, trust_env=False) as client:
+            listed = client.get("/runs")
+            refused = client.post("/runs", json={"message": "hi"})
+    finally:
+        posted.set()
+        stopper.join(20)
+    assert (listed.status_code, refused.status_code, started) == (200, 503, [])
+    assert refused.headers["retry-after"] == "5"
+
+
 def test_a_second_server_of_the_process_streams_after_the_first(rig):
     rig().close()
     server = rig()
@@ -683,3 +707,45 @@ def test_the_message_that_a_client_sent_is_not_sent_back_to_it_as_ag_ui(rig):
     )
     assert "say hello" not in text
     assert "hello" in text
+
+
+@pytest.mark.parametrize("kinds", ["respond", "call"])
+def test_an_event_source_learns_of_an_end_that_its_filter_leaves_out(kinds, rig):
+    server = rig()
+    server.publish("r", *RUN)
+    text = server.client.get("/runs/r/events", params={"kinds": kinds}).text
+    assert [f.id for f in frames(text)] == (["5"] if kinds == "respond" else [])
+    assert text.endswith("id: 6\n\n")
+    again = {"params": {"kinds": kinds}, "headers": {"Last-Event-ID": "6"}}
+    assert server.client.get("/runs/r/events", **again).status_code == 204
+
+
+@pytest.mark.parametrize("query", [{"format": "bogus"}, {}])
+def test_no_run_is_started_whose_stream_would_be_refused(query, rig):
+    server = rig(settings=Settings(keepalive=0, streams=len(query)))
+    headers = {"Accept": "text/event-stream"}
+    answer = server.client.post("/runs", params=query, json={"message": "a"}, headers=headers)
+    assert answer.status_code == (422 if query else 503)
+    assert not server.started
+
+
+def test_half_characters_in_a_prompt_hide_no_run(rig):
+    server = rig()
+    server.publish("r", ev.RunStart(agent="a\ud800"), ev.User(content="x\udc00y"), ev.End())
+    shown = server.client.get("/runs").json()["runs"]
+    assert [(run["agent"], run["prompt"]) for run in shown] == [("a\ufffd", "x\ufffdy")]
+    assert server.client.get("/runs/r").json() == shown[0]
+
+
+def test_a_client_that_goes_inside_its_body_causes_no_traceback(rig, token, caplog):
+    server = rig()
+    head = f"POST /runs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
+    with socket.create_connection(("127.0.0.1", server.server.port)) as client:
+        client.sendall(f"{head}Content-Length: 9\r\nExpect: 100-continue\r\n\r\n".encode())
+        assert client.recv(100).startswith(b"HTTP/1.1 100")  # now the server reads the body
+    server.server.stop()
+    assert not caplog.records
+
+
+def test_the_repr_of_access_hides_the_token():
+    assert "correct-horse" not in repr(Access(token="correct-horse"))

@@ -137,32 +137,6 @@ def test_a_reader_may_ask_to_be_disconnected_instead(evicted):
     assert (subscription.closed, subscription.reason) == (True, "evicted")
 
 
-def test_a_reader_further_behind_than_its_limit_is_told_what_it_missed(published):
-    hub, _ = published(20, ended=False, deltas=1)
-    taken = hub.subscribe("r", lag=10).take()
-    assert taken[0] == Gap("r", "lag", "0.7.1", 15)
-    assert ids(taken) == [
-        "15.7.1",
-        "16",
-        "16.7.1",
-        "17",
-        "17.7.1",
-        "18",
-        "18.7.1",
-        "19",
-        "19.7.1",
-        "20",
-    ]
-
-
-@pytest.mark.parametrize("after", ["", "5", "38"])
-def test_a_reader_behind_its_limit_skips_evicted_events_too(after, published):
-    hub, _ = published(50, keep=12, ended=False)  # the buffer begins between the last two ids
-    gap, *entries = hub.subscribe("r", after=after, lag=10).take()
-    assert (gap.reason, gap.missed) == ("lag", 40 - int(after or 0))
-    assert ids(entries) == [str(seq) for seq in range(41, 51)]
-
-
 def test_buffers_are_bounded():
     hub = Hub(keep=10)
     channel = hub.open("r")

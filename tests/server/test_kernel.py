@@ -5,6 +5,7 @@ secret in what it shows.
 import asyncio
 import gc
 import json
+import os
 import stat
 import subprocess
 import sys
@@ -288,6 +289,19 @@ def test_stopping_ends_streams_properly_and_leaves_the_runs(serving):
     run(main())
 
 
+def test_stopping_ends_the_runs_of_messages_before_their_streams():
+    serving = agent_nb.serve(agent=Agent(Scripted(SLOW)), keepalive=0)
+    message = {"message": "hi", "stream": True}
+    with client(serving) as http, http.stream("POST", "/runs", json=message) as answer:
+        lines = answer.iter_lines()
+        next(lines)
+        stopping = threading.Thread(target=serving.stop)
+        stopping.start()
+        text = "".join(lines)
+    stopping.join()
+    assert '"type":"end"' in text
+
+
 def test_it_is_a_context_manager():
     with agent_nb.serve(keepalive=0) as serving:
         assert serving.running
@@ -315,3 +329,21 @@ def test_without_the_extra_the_install_line_is_named():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert "pip install 'jupyter-agent-nb[serve]'" in done.stdout
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="without fork")
+def test_a_forked_process_leaves_the_server_alone(serving, state):
+    runs = serving.runs
+    child = os.fork()
+    if not child:
+        try:
+            was_running = serving.running
+            serving.stop()  # as at the end of a process
+            run(run_of("Hi."))
+            os._exit(1 if was_running or serving.runs != runs else 0)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert server_notes.find_token(serving.url) == serving.token
+    with client(serving) as http:
+        assert http.get("/health").json() == {"status": "ok"}

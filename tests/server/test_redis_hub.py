@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_nb import events as ev
-from agent_nb.errors import UsageError
+from agent_nb.errors import HubAway, UsageError
 from agent_nb.events.event_json import encode_event
 from agent_nb.events.log import EventLog
 from agent_nb.external.attached_run import attach
@@ -23,15 +23,17 @@ from agent_nb.external.connect import Backoff
 from agent_nb.server.channel import Gap
 from agent_nb.server.filters import Filter
 from agent_nb.server.hub import Hub
+from agent_nb.server.redis import hub as hub_module
 from agent_nb.server.redis.address import parse_address
 from agent_nb.server.redis.entries import (
+    decode_entry,
     encode_bounded,
     encode_entry,
-    entry_of,
     split_id,
     stream_id,
 )
 from agent_nb.server.redis.hub import RedisHub, open_hub
+from agent_nb.server.redis.link import Link
 from agent_nb.server.redis.outgoing import Limits
 
 pytestmark = pytest.mark.extra
@@ -117,7 +119,7 @@ def test_ids_in_a_stream_increase_strictly_and_entries_come_back_equal(events):
     assert all(a < b for a, b in itertools.pairwise(ids))
     assert all(n == 0 for e, (_, n) in zip(entries, ids, strict=True) if e.event.type != "delta")
     for entry in entries:
-        back = entry_of(stream_id(entry).encode(), encode_entry(entry), "r")
+        back = decode_entry(stream_id(entry).encode(), encode_entry(entry), "r")
         assert (back.id, encode_event(back.event)) == (entry.id, encode_event(entry.event))
 
 
@@ -154,11 +156,11 @@ def test_any_run_that_goes_through_redis_is_read_as_it_was_written(events, redis
     ],
 )
 def test_an_entry_that_is_none_of_ours_is_not_read(given_):
-    assert entry_of(b"5-0", given_, "r") is None
+    assert decode_entry(b"5-0", given_, "r") is None
 
 
 def test_an_entry_cannot_claim_another_run_or_number():
-    entry = entry_of(b"5-0", [b"e", b'{"type":"think","run":"other","seq":9}'], "r")
+    entry = decode_entry(b"5-0", [b"e", b'{"type":"think","run":"other","seq":9}'], "r")
     assert (entry.event.run, entry.event.seq, entry.id) == ("r", 5, "5")
 
 
@@ -180,7 +182,7 @@ def test_an_event_beyond_the_limit_is_published_smaller_under_its_number(event):
     data = encode_bounded(event, 4000)
     assert len(data) <= 4000
     assert encode_bounded(event, 4000) == data
-    back = entry_of(b"1-0", [b"e", data], "")
+    back = decode_entry(b"1-0", [b"e", data], "")
     assert (back.event.seq, back.event.type in (event.type, "error")) == (1, True)
     assert encode_bounded(event) == encode_event(event)
 
@@ -279,7 +281,7 @@ def test_the_same_run_from_two_kernels_is_one_and_mixes_with_no_other(hubs, redi
 
 
 def test_a_run_that_nobody_reads_is_let_go(hubs, redis_server, monkeypatch):
-    monkeypatch.setattr("agent_nb.server.redis.hub.TEND_EVERY", 0.02)
+    monkeypatch.setattr("agent_nb.server.redis.hub.MAINTENANCE_INTERVAL", 0.02)
     monkeypatch.setattr("agent_nb.server.redis.mirrors.IDLE", 0.05)
     url = redis_server.url
     kernel, server = hubs(url), hubs(url)
@@ -287,9 +289,9 @@ def test_a_run_that_nobody_reads_is_let_go(hubs, redis_server, monkeypatch):
     asyncio.run(server.find("r"))
     subscription = server.subscribe("r")
     time.sleep(0.3)
-    assert server._mirrors.get("r")
+    assert server._mirrors.get_mirror("r")
     subscription.close()
-    until(lambda: not server._mirrors.get("r"))
+    until(lambda: not server._mirrors.get_mirror("r"))
     assert len(server._reader._cursors) == 1
     assert len(read(server, "r")) == 8
 
@@ -309,7 +311,7 @@ def test_a_run_whose_kernel_is_gone_is_away_and_cannot_be_controlled(hubs, redis
 
 
 def test_readers_of_a_run_whose_kernel_is_gone_are_let_go(hubs, redis_server, monkeypatch):
-    monkeypatch.setattr("agent_nb.server.redis.hub.TEND_EVERY", 0.02)
+    monkeypatch.setattr("agent_nb.server.redis.hub.MAINTENANCE_INTERVAL", 0.02)
     url = redis_server.url
     kernel, server = hubs(url), hubs(url)
     log = EventLog("r")
@@ -335,7 +337,7 @@ def test_readers_of_a_run_whose_kernel_is_gone_are_let_go(hubs, redis_server, mo
 def test_deltas_go_beyond_the_buffer_and_at_the_end_and_all_expires(
     hubs, redis_server, monkeypatch
 ):
-    monkeypatch.setattr("agent_nb.server.redis.hub.TEND_EVERY", 0.02)
+    monkeypatch.setattr("agent_nb.server.redis.hub.MAINTENANCE_INTERVAL", 0.02)
     url = redis_server.url
     kernel = hubs(url, keep=40, limits=Limits(deltas=0.0, lifetime=500))
     log = EventLog("r")
@@ -588,7 +590,7 @@ def test_what_redis_lost_between_two_events_is_published_again(hubs, redis_serve
 
 
 def test_a_run_whose_stream_was_deleted_is_published_again(hubs, redis_server, monkeypatch):
-    monkeypatch.setattr("agent_nb.server.redis.hub.TEND_EVERY", 0.02)
+    monkeypatch.setattr("agent_nb.server.redis.hub.MAINTENANCE_INTERVAL", 0.02)
     url = redis_server.url
     kernel, server = hubs(url), hubs(url)
     log = in_progress(kernel, 3)
@@ -596,6 +598,39 @@ def test_a_run_whose_stream_was_deleted_is_published_again(hubs, redis_server, m
     redis_server.command("DEL", key("run", "r", "events"), key("run", "r", "info"), key("runs"))
     until(lambda: [i.run for i in asyncio.run(server.list_runs())] == ["r"])
     assert [e.event for e in read(server, "r") if not e.n] == list(log)
+
+
+def test_deltas_published_again_are_not_deleted_as_surplus(hubs, redis_server):
+    url = redis_server.url
+    kernel = hubs(url, keep=100)
+    log = in_progress(kernel, 25)
+    key = kernel.address.key("run", "r", "events")
+    redis_server.command("DEL", key)
+    write(log, 6)
+    assert kernel.flush(PATIENCE)
+    live = [entry.id for entry in drain(kernel.subscribe("r", ALL)) if entry.n]
+    assert len(live) > 80
+    assert [e.id for e in read(hubs(url), "r") if e.n] == live
+
+
+def test_deltas_that_an_outage_left_are_deleted_later(hubs, redis_server, monkeypatch):
+    url = redis_server.url
+    kernel = hubs(url, limits=Limits(deltas=0))
+    log = in_progress(kernel, 4)
+    fails, whole = [True], Link.send
+
+    async def ask(link, *command):
+        if command[0] == "XDEL" and fails:
+            fails.pop()
+            raise HubAway("away")
+        return await whole(link, *command)
+
+    monkeypatch.setattr(Link, "send", ask)
+    monkeypatch.setattr("agent_nb.server.redis.hub.MAINTENANCE_INTERVAL", 0.02)
+    log.append(ev.End())
+    assert kernel.flush(PATIENCE)
+    until(lambda: not fails)
+    until(lambda: not [e for e in read(hubs(url), "r") if e.n])
 
 
 def test_a_redis_that_hangs_keeps_no_run_waiting(redis_folder, hubs):
@@ -736,3 +771,26 @@ def test_garbage_in_the_index_hides_that_entry_only(hubs, redis_server, garbage,
     assert [info.run for info in asyncio.run(server.list_runs())] == ["mine"]
     publish(kernel, "later")
     assert [info.run for info in asyncio.run(server.list_runs())] == ["mine", "later"]
+
+
+def test_a_hub_whose_end_fails_leaves_no_other_open(monkeypatch):
+    ended = []
+
+    class Ending:
+        def __init__(self, name):
+            self.name = name
+
+        async def _finish(self):
+            if self.name == "bad":
+                raise ZeroDivisionError
+            for _ in range(9):
+                await asyncio.sleep(0)
+            ended.append(self.name)
+
+    async def main():
+        with pytest.raises(ZeroDivisionError):
+            await hub_module._finish_all()
+        return list(ended)
+
+    monkeypatch.setattr(hub_module, "_HUBS", [Ending("one"), Ending("bad"), Ending("two")])
+    assert asyncio.run(main()) == ["one", "two"]

@@ -15,6 +15,7 @@ from agent_nb.server.redis.address import configured_address, parse_address
         ("redis://ada:s3cret-word@[::1]:7000", "redis://[::1]:7000/0"),
         ("rediss://ada:s3cret-word@db.example.org/1", "rediss://db.example.org:6379/1"),
         ("unix:///run/redis.sock", "unix:///run/redis.sock"),
+        ("unix:///run/redis@1.sock", "unix:///run/redis@1.sock"),
     ],
 )
 def test_an_address_is_shown_without_user_and_password(url, shown):
@@ -44,6 +45,10 @@ def test_off_loopback_tls_is_required(host):
         "redis://ada:s3cret-word@127.0.0.1/x",
         "redis://ada:s3cret-word@127.0.0.1/0?ssl_cert_reqs=none",
         "rediss://ada:s3cret-word@[::1/0",
+        "redis://s3cret:12/34@127.0.0.1",
+        "rediss://ada:5?s3cret=word@127.0.0.1/0",
+        "rediss://ada:5#s3cret@127.0.0.1/0",
+        "redis://localhost:0",
     ],
 )
 def test_a_wrong_address_is_refused_without_its_secrets(url):
@@ -58,6 +63,7 @@ def test_a_password_is_hidden_from_every_run_and_scrubbed_from_errors():
     assert place.password == "s3cret/word"
     assert "s3cret/word" in keys.collect_secrets().values()
     assert place.scrub("WRONGPASS ada s3cret/word") == "WRONGPASS … …"
+    assert place.scrub("no answer of ada:s3cret%2Fword@127.0.0.1") == "no answer of …:…@127.0.0.1"
 
 
 def test_the_address_of_the_environment_counts_unless_one_is_given(monkeypatch):

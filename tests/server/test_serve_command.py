@@ -87,11 +87,6 @@ class Process:
         out, err = self._process.communicate(timeout=60)
         return self._process.returncode, "".join(self.said) + out + err
 
-    def failed(self):
-        """Return (exit code, stderr) of a process that ended by itself."""
-        _, err = self._process.communicate(timeout=60)
-        return self._process.returncode, err
-
     def close(self):
         if self._process.poll() is None:
             self._process.kill()
@@ -99,19 +94,23 @@ class Process:
 
 
 @pytest.fixture
-@starts("slow")
-def serve(tmp_path):
-    """Start a server process in a folder with two scripts and a file of tools; it is ended with the
-    test.
-    """
+def folder(tmp_path):
+    """Return a folder with two scripts, a file of tools and a token."""
     (tmp_path / "ask.yaml").write_text(ASK)
     (tmp_path / "slow.yaml").write_text(SLOW)
     (tmp_path / "tools.py").write_text(TOOLS)
     (tmp_path / "token").write_text("a-token-of-a-file\n")
+    return tmp_path
+
+
+@pytest.fixture
+@starts("slow")
+def serve(folder):
+    """Start a server process in the folder; it is ended with the test."""
     made = []
 
     def serve(*arguments, port="0", **env):
-        made.append(Process(tmp_path, "--port", port, *arguments, **env))
+        made.append(Process(folder, "--port", port, *arguments, **env))
         return made[-1]
 
     yield serve
@@ -230,9 +229,21 @@ def test_a_policy_named_on_the_command_line_is_the_users_word(serve, tmp_path):
         assert [e["content"] for e in finished(http, run) if e["type"] == "result"] == ["touched a"]
 
 
-def test_a_policy_that_names_no_tool_is_refused_before_the_server_starts(serve, tmp_path):
+@pytest.fixture
+def refused(folder, monkeypatch, capsys):
+    """Return what the command says that ends before its server starts, in this process."""
+    monkeypatch.chdir(folder)
+
+    def refused(*arguments):
+        assert main(["serve", "--port", "0", *arguments]) == 2
+        return capsys.readouterr().err
+
+    return refused
+
+
+def test_a_policy_that_names_no_tool_is_refused_before_the_server_starts(refused, tmp_path):
     (tmp_path / "p.yaml").write_text("rules: [{deny: tuch}]")
-    server = serve(
+    said = refused(
         "--model",
         "scripted/ask.yaml",
         "--tools",
@@ -242,8 +253,6 @@ def test_a_policy_that_names_no_tool_is_refused_before_the_server_starts(serve, 
         "--approve",
         "p.yaml",
     )
-    code, said = server.failed()
-    assert code == 2
     assert (
         "p.yaml, line 1: there is no tool 'tuch', so this rule restricts nothing. Did you mean 'touch'?"
         in said
@@ -316,14 +325,14 @@ def test_the_runs_of_a_notebook_are_published_and_none_is_started(serve):
 def test_a_notebook_without_runs_is_refused_whatever_runs_are_kept(tmp_path):
     from types import SimpleNamespace
 
-    from agent_nb.cli.serve import _publish
+    from agent_nb.cli.serve import _publish_notebooks
     from agent_nb.errors import UsageError
 
     empty = tmp_path / "n.ipynb"
     empty.write_text('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}')
     hub = SimpleNamespace(runs=lambda: [SimpleNamespace(run="kept")], attach=None)
     with pytest.raises(UsageError, match="hold no recorded run"):
-        _publish(SimpleNamespace(notebook=[str(empty)]), hub)
+        _publish_notebooks(SimpleNamespace(notebook=[str(empty)]), hub)
 
 
 def test_the_token_is_made_left_for_the_user_and_never_printed(serve, tmp_path):
@@ -414,13 +423,48 @@ def test_a_conversation_goes_on_and_has_one_run_at_a_time():
         await agents.stop()
         assert first.log.ended
         second = Agents(Agent(Scripted(["Yes."])))
-        await (await second("one", "c"))._stream
+        await second("one", "c")
+        await second._streams[-1]
         launched = await second("two", "c")
-        await launched._stream
+        await second._streams[-1]
         return launched.log
 
     log = wait(main)
     assert [e.data["messages"] for e in log.of("node") if e.phase == "enter"] == [4]
+
+
+def test_a_server_that_stops_ends_runs_begun_meanwhile(monkeypatch):
+    async def begin_and_fail():
+        begun.append(await agents("two", ""))
+        raise OSError("no")
+
+    async def close():
+        closed.append(begun[0].log.ended)
+
+    async def main():
+        await agents("one", "")
+        monkeypatch.setattr(agents._streams[0], "aclose", begin_and_fail)
+        monkeypatch.setattr(agent, "aclose", close)
+        await agents.stop()
+
+    begun, closed, agent = [], [], Agent(Scripted([{"chunks": ["a", "b"], "delay": 600}]))
+    agents = Agents(agent)
+    wait(main)
+    assert closed == [True]
+
+
+def test_a_run_that_does_not_stop_keeps_no_other_from_its_end(monkeypatch):
+    async def main():
+        agents = Agents(Agent(Scripted([{"chunks": ["a", "b"], "delay": 600}])))
+        _, other = await agents("one", ""), await agents("two", "")
+        stuck, stopped = agents._streams
+        monkeypatch.setattr(stuck, "aclose", asyncio.Event().wait)
+        stopping = asyncio.ensure_future(agents.stop())
+        await stopped
+        stopping.cancel()
+        assert other.log.ended
+
+    wait(main)
 
 
 def test_a_folder_that_cannot_be_made_is_said(tmp_path):
@@ -496,11 +540,9 @@ asyncio.run(main())
 """
 
 
-def test_a_script_that_needs_another_dialect_is_refused_before_the_start(serve, tmp_path):
+def test_a_script_that_needs_another_dialect_is_refused_before_the_start(refused, tmp_path):
     (tmp_path / "native.yaml").write_text("turns: [{calls: [{name: touch, args: {name: a}}]}]")
-    server = serve("--model", "scripted/native.yaml", "--tools", "tools.py")
-    code, said = server.failed()
-    assert code == 2
+    said = refused("--model", "scripted/native.yaml", "--tools", "tools.py")
     assert "`calls:`, which only the dialect native has" in said
     assert "serve --dialect native" in said
 

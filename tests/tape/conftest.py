@@ -17,6 +17,7 @@ class Provider:
         self.words = ["Hel", "lo ", "from ", "the ", "server", "."]
         self.call = None  # (name, pieces of arguments) of the tool to call; "": the first one
         self.stall = False  # streams do not end
+        self.failing = None  # the end of streams, in place of all but their first two chunks
         self.gate = None  # an event that answers wait for
 
     @property
@@ -71,9 +72,11 @@ class Provider:
             peer.reply(200, json.dumps(whole), x_request_id="req_1", set_cookie="a=secret-cookie")
             return
         peer.begin()
-        for chunk in chunks:
+        for chunk in chunks if self.failing is None else chunks[:2]:
             peer.send(answers.sse(chunk, names=names, done=False).decode())
-        if self.stall:
+        if self.failing is not None:
+            peer.send(self.failing)
+        elif self.stall:
             peer.wait_gone()
         elif marked and not names:
             peer.send("data: [DONE]\n\n")

@@ -99,6 +99,7 @@ def test_the_ids_of_device_and_account_are_sent_and_not_stored(command, provider
     assert "[redacted device_id]" in text
 
 
+@pytest.mark.long  # test_packed has conversations of many requests
 def test_what_requests_repeat_is_stored_once(command, provider, homes):
     path = write(next(homes).with_suffix(".ipynb"), TAPE, ASK.format(command=command), "ask('one')")
     record(path)

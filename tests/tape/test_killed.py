@@ -30,6 +30,7 @@ from agent_nb.record.signing import is_intact
 from agent_nb.tape.call_journal import CallJournal
 from agent_nb.tape.exchange import Body, Exchange, Request, Response
 from agent_nb.tape.packed import read_exchange
+from agent_nb.tape.run_log import make_logs
 
 KILLS = int(os.environ.get("AGENT_NB_KILLS", "6"))
 VICTIMS = ("kernel", "client", "server")
@@ -229,6 +230,20 @@ def test_the_journal_of_a_call_refused_for_a_time_goes_with_it(provider, loaded)
     assert journal.status == "ok"
 
 
+@pytest.mark.parametrize(("reason", "end"), [(None, "stream broke off"), ("stop", "reader went")])
+def test_the_run_of_an_answer_that_broke_off_says_so_once(reason, end):
+    request = Request(
+        provider="openai", path="/chat/completions", body=Body("json", {"model": "m"})
+    )
+    choice = {"index": 0, "delta": {"content": "Hel"}, "finish_reason": reason}
+    body = Body("stream", [{"data": {"choices": [choice]}}])
+    exchange = Exchange(request=request, response=Response(body=body, complete=False))
+    (log,) = make_logs([TapedCall(exchange, 1.0, 2.0)])
+    (error,) = (event for event in log if event.type == "error")
+    assert end in error.message
+    assert log[-1].status == "interrupted"
+
+
 def test_an_attempt_that_was_read_late_counts_with_the_call_after_it():
     def call(status, began):
         request = Request(provider="openai", body=Body("json", {"model": "m"}))
@@ -291,7 +306,7 @@ def test_a_journal_has_an_answer_as_far_as_it_came():
     data = sse(*chat_chunks(WORDS))
     path = make_journal({}, data[: len(data) // 2], 100, complete=False)
     assert len(text_of(RecoverableRun.recover(path))) > len("".join(WORDS)) // 3
-    assert any(event.type == "delta" for event in read_journal(path)[1])
+    assert any(event.type == "delta" for event in read_journal(path))
 
 
 def test_calls_of_one_execution_do_not_supersede_each_other():

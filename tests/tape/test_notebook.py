@@ -273,6 +273,21 @@ def test_a_recorded_error_is_replayed_under_test_alone(provider, tmp_path, statu
     assert "Hello from the server." in printed(outcome)[-1]
 
 
+@pytest.mark.parametrize("end", [": no end\n\n", 'data: {"error": {"message": "overloaded"}}\n\n'])
+def test_a_stream_that_failed_is_sent_again_when_the_cell_runs_again(provider, loaded, end):
+    provider.failing = end
+    try:
+        loaded.run_cell("%agent tape").raise_error()
+        loaded.run_cell(LIBRARY).raise_error()
+        for answered in range(1, 5):
+            loaded.run_cell("answer = ask('hi', stream=True)").raise_error()
+            assert len(provider.asked) == min(answered, 3)  # twice in vain, then once
+            provider.failing = end if answered == 1 else None
+    finally:
+        loaded.run_cell("%agent tape off")
+    assert "server" in loaded.user_ns["answer"]
+
+
 def test_a_call_that_is_replayed_before_the_first_save_keeps_its_record(
     provider, loaded, monkeypatch
 ):

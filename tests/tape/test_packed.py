@@ -3,10 +3,10 @@
 import json
 import math
 import random
-import time
 from contextlib import suppress
 
 import pytest
+from helpers.examples import count_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tape.answers import (
@@ -122,6 +122,7 @@ def test_a_recorded_exchange_is_read_again(name):
     assert read_exchange(record) == made
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("name", "most"), [("chat", 1.6), ("messages", 1.6), ("responses", 1.6), ("google", 1.7)]
 )
@@ -269,7 +270,7 @@ def test_a_mark_that_moves_in_the_last_messages_continues_the_conversation():
 
 
 @pytest.mark.property
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=count_examples(200), deadline=None)
 @given(st.lists(JSON, max_size=12), st.lists(JSON, max_size=3))
 def test_any_chunks_are_read_again(chunks, repeated):
     chunks = [{"data": chunk} for chunk in [*chunks, *repeated * 5]]
@@ -285,8 +286,29 @@ def test_any_chunks_are_read_again(chunks, repeated):
     assert unpack_columns(columns, read) == chunks
 
 
+def nest(value, levels):
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        [{"id": 2**64 + 1 + n} for n in range(5)],
+        [{"id": n << 65} for n in range(5)],
+        [nest(n, 105) for n in range(5)],
+        [nest(f"{n}", 200) for n in range(5)],
+        [nest({}, 199)] * 5,
+    ],
+)
+def test_large_numbers_and_deep_chunks_are_read_again(chunks):
+    columns = json.loads(json.dumps(pack_columns(chunks, References([], {}), [])))
+    assert unpack_columns(columns, Dereferencer([], {}, [])) == chunks
+
+
 @pytest.mark.property
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=count_examples(100), deadline=None)
 @given(
     JSON,
     st.lists(JSON, max_size=6),
@@ -303,7 +325,7 @@ def test_any_exchange_is_read_again_or_not_replayed(value, messages, name):
 
 
 @pytest.mark.property
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=count_examples(60), deadline=None)
 @given(st.data())
 def test_a_damaged_exchange_is_an_error_or_another_value(data):
     log, form = packed(
@@ -326,7 +348,7 @@ def test_a_damaged_exchange_is_an_error_or_another_value(data):
 
 def link(conversations, **fields):
     packer = Packer(HOME)
-    key = packer.keep(fields)
+    key = packer.store_payload(fields)
     conversations |= packer.payloads
     return key
 
@@ -369,10 +391,8 @@ def test_a_huge_or_wrong_take_is_an_error(take):
 def test_columns_that_would_fill_the_memory_are_an_error(shape, column):
     group = {"shape": shape, "columns": [column] * 20}
     packed = {"order": [[0, 4_000_000]], "groups": [group]}
-    began = time.process_time()
     with pytest.raises(UsageError, match="cannot be read"):
         unpack_columns(packed, Dereferencer([], {}, []))
-    assert time.process_time() - began < 1
 
 
 def test_a_chunk_that_is_no_object_is_an_error():

@@ -1,5 +1,8 @@
 """Keys of a request leave its exchange, wherever the request carries them."""
 
+from base64 import b64encode
+from urllib.parse import quote_plus
+
 import pytest
 
 from agent_nb.tape.exchange import Body, Exchange, Request, Response
@@ -21,6 +24,7 @@ def redacted(headers=None, **request):
         ("authorization", f"Bearer {KEY}"),
         ("x-auth-token", KEY),
         ("helicone-auth", f"Bearer {KEY}"),
+        ("authorization", f"Basic {b64encode(f'me:{KEY}'.encode()).decode()}"),
         ("ocp-apim-subscription-key", KEY),
         ("cookie", f"sid={KEY}; theme=dark"),
     ],
@@ -30,7 +34,9 @@ def test_a_key_in_any_header(name, value):
     assert KEY not in repr(made)
 
 
-@pytest.mark.parametrize("name", ["key", "api_key", "access_token", "X-Goog-Signature"])
+@pytest.mark.parametrize(
+    "name", ["key", "api_key", "access_token", "X-Goog-Signature", "refresh_token"]
+)
 def test_a_key_in_the_query_and_with_another_key_the_request_is_the_same(name):
     one, other = (redacted(query=f"alt=sse&{name}={key}&n=1") for key in (KEY, "another-key"))
     assert KEY not in repr(one)
@@ -67,6 +73,21 @@ def test_each_key_of_a_name_that_comes_several_times(headers, fields):
     assert "other-key-123" not in made
 
 
+@pytest.mark.parametrize("name", ["refresh_token", "client_secret", "client_assertion", "id_token"])
+def test_a_key_in_the_form_of_a_token_endpoint(name):
+    body = Body("text", f"grant_type=refresh&{name}={KEY}&n=1")
+    made = redacted({"content-type": "application/x-www-form-urlencoded"}, body=body)
+    assert KEY not in repr(made)
+
+
+@pytest.mark.parametrize("name", ["access_token", "refresh_token", "id_token"])
+def test_a_token_in_the_answer_of_a_token_endpoint(name):
+    answer = Body("json", {name: KEY, "token_type": "Bearer", "expires_in": 3600})
+    exchange = Exchange(request=Request(), response=Response(body=answer))
+    made = redact_exchange(exchange, {}, {}).response.body.value
+    assert made == {**answer.value, name: f"[redacted field {name}]"}
+
+
 def test_the_key_of_a_prompt_cache_is_no_secret():
     body = Body("json", {"prompt_cache_key": "conversation-1", "input": "conversation-1"})
     assert redacted(body=body).request.body == body
@@ -82,3 +103,31 @@ def test_a_key_in_the_pieces_of_an_argument_leaves_the_others_alone():
     made = redact_exchange(exchange, {"x": KEY}, {}).response.body.value
     assert KEY[8:] not in repr(made)
     assert made[2:] == chunks[2:]
+
+
+def test_a_key_in_a_form_of_one_line():
+    key = f"{KEY}+/=="
+    form = f"grant_type=client_credentials&client_secret={quote_plus(key)}"
+    headers = {"content-type": "application/x-www-form-urlencoded; charset=utf-8"}
+    made = redacted(headers, body=Body("text", f"{form}&note={key}"))
+    assert KEY not in repr(made.request)
+    # another text may have such a form by chance
+    assert KEY in repr(redacted(body=Body("text", form)))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"tools": [{"type": "mcp", "headers": {"api_key": KEY}}]},
+        {"data_sources": [{"parameters": {"authentication": {"type": "api_key", "key": KEY}}}]},
+        {"data_sources": [{"parameters": {"authentication": {"connection_string": KEY}}}]},
+    ],
+    ids=["a tool", "a data source", "a connection string"],
+)
+def test_a_key_for_another_server_that_a_model_is_to_ask(body):
+    assert KEY not in repr(redacted(body=Body("json", body)))
+
+
+def test_the_name_of_a_field_that_a_tool_searches_is_no_key():
+    body = {"tools": [{"type": "file_search", "filters": {"type": "eq", "key": KEY}}]}
+    assert KEY in repr(redacted(body=Body("json", body)))

@@ -62,6 +62,7 @@ print(httpx.post(url + "/old?api_key=k-1234567890", json={"model": "m"}, follow_
 """
 
 
+@pytest.mark.long  # the tests around it are of the tape in this process
 @pytest.mark.kernel
 def test_a_followed_redirect_is_recorded_and_replayed(tmp_path, monkeypatch):
     def behaviour(peer):

@@ -474,3 +474,57 @@ def test_an_answer_that_is_still_read_holds_up_no_other_stream(relayed):
     assert reading.wait(10)
     assert one.ask("/second")[1] == b"{}"
     go_on.set()
+
+
+def test_a_connection_serves_its_next_request_while_an_answer_is_read(relayed):
+    answered, in_time = threading.Event(), []
+
+    def finish(sent):
+        in_time.append(answered.wait(5))
+
+    one = relayed(lambda peer: peer.reply(200, "{}"), lambda *_: Live(finish))
+    connection = one.connect()
+    for _ in range(2):
+        connection.request("POST", one.url.path + "/chat/completions", b"{}")
+        assert connection.getresponse().read() == b"{}"
+    answered.set()
+    one.relay.stop()
+    assert in_time == [True, True]
+
+
+def test_a_relay_that_stops_waits_until_the_answers_are_read(relayed):
+    reading, go_on, read = threading.Event(), threading.Event(), []
+
+    def finish(sent):
+        reading.set()
+        go_on.wait(10)
+        read.append(sent)
+
+    one = relayed(lambda peer: peer.reply(200, "{}"), lambda *_: Live(finish))
+    one.ask()
+    assert reading.wait(10)
+    timer = threading.Timer(0.2, go_on.set)
+    timer.start()
+    one.relay.stop()
+    assert len(read) == 1
+
+
+def test_a_client_in_a_hurry_waits_for_its_answers_to_be_read(relayed, monkeypatch):
+    monkeypatch.setattr("agent_nb.tape.relay._MOST_ENDINGS", 3)
+    unread, most = [], []
+
+    def finish(sent):
+        time.sleep(0.02)
+        unread.pop()
+
+    def decide(*_):
+        unread.append(1)
+        most.append(len(unread))
+        return Live(finish)
+
+    one = relayed(lambda peer: peer.reply(200, "{}"), decide)
+    connection = one.connect()
+    for _ in range(12):
+        connection.request("POST", one.url.path + "/chat/completions", b"{}")
+        assert connection.getresponse().read() == b"{}"
+    assert 1 < max(most) <= 3

@@ -3,6 +3,7 @@
 import http.client
 import json
 import socket
+import struct
 from urllib.parse import urlsplit
 
 import pytest
@@ -72,6 +73,19 @@ def test_what_cannot_be_passed_is_answered(tunnel, head):
     with socket.create_connection((tunnel.hostname, tunnel.port), 10) as raw:
         raw.sendall(head)
         assert raw.recv(100).startswith(b"HTTP/1.1 502")
+
+
+def test_a_client_that_resets_its_connection_ends_that_to_the_server(tunnel):
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        client = socket.create_connection((tunnel.hostname, tunnel.port), 10)
+        client.sendall(b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n\r\n" % listening.getsockname()[1])
+        assert client.recv(100).startswith(b"HTTP/1.1 200")
+        peer, _ = listening.accept()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()  # with a reset
+        with peer:
+            peer.settimeout(10)
+            assert peer.recv(1) == b""
 
 
 CHILD = """\

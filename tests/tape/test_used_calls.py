@@ -88,6 +88,12 @@ def test_lists_move_with_the_cells_that_another_tool_has_numbered_anew():
     assert lists(nb, "other") == [["2", "1"]]
 
 
+def test_a_list_that_moves_to_a_cell_joins_those_stored_for_its_id():
+    runs = {"old": [{**each, "source": source_hash("ask()")} for each in CALLS[:2]]}
+    nb = notebook(runs, {"old": [["1"]], "cell1": [["2"], ["1"]]})
+    assert NotebookRuns(nb).used_calls() == {"cell1": [["1"], ["2"]]}
+
+
 @pytest.mark.parametrize("damaged", [3, [3], {"cell1": 3}, {"cell1": [3, [3], "a"]}])
 def test_a_damaged_list_counts_as_none(damaged):
     nb = notebook({"cell1": CALLS[:1]}, damaged)

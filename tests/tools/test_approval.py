@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import json
 import linecache
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,8 @@ import msgspec
 import pytest
 
 from agent_nb import Agent, Scripted
+from agent_nb.agent.recorded_turns import RecordedTurns
+from agent_nb.agent.replay_approver import ReplayApprover
 from agent_nb.errors import ToolError, UsageError
 from agent_nb.tools.approval import Approver
 from agent_nb.tools.base import Decision, Question, Tool, ToolContext
@@ -118,6 +121,27 @@ def test_the_question_holds_the_checked_arguments_and_the_preview(run: Run, aske
     }
 
 
+@pytest.mark.parametrize(
+    "bulk", [[0] * 20_000, json.loads('{"a": ' * 50 + "1" + "}" * 50)], ids=["long", "deep"]
+)
+def test_arguments_that_a_question_could_not_show_whole_run_nothing(
+    run: Run, asker: Any, bulk: Any
+) -> None:
+    sent: list[Any] = []
+    base = make_tool(Server(name="s", command="c"), ListedTool("query", "", {}), "query")
+    query = msgspec.structs.replace(
+        base, invoke=lambda **values: sent.append(values), thread="worker"
+    )
+    outcomes, _ = run(
+        [query],
+        ("query", {"bulk": bulk, "sql": "DROP TABLE a"}),
+        approver=approver("ask", asker(Decision(True))),
+    )
+    assert outcomes[0].status == "error"
+    assert "nested too deeply" in outcomes[0].content
+    assert not sent
+
+
 def test_tools_without_effects_are_neither_asked_about_nor_reported(run: Run, asker: Any) -> None:
     ask = asker()
     _, record = run(TOOLS, ("look", {}), approver=approver("ask", ask))
@@ -155,6 +179,26 @@ def test_a_yes_for_these_arguments_asks_about_others(run: Run, asker: Any) -> No
     ]
     assert [d["scope"] for d in record.of("decided")] == ["args"] * 6
     assert record.of("decided")[1]["reason"] == "decided earlier for these arguments"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda ask: approver("ask", ask),
+        lambda ask: ReplayApprover(RecordedTurns(events=()), ask=ask),  # of a foreign record
+    ],
+    ids=["live", "replayed"],
+)
+def test_a_yes_for_a_large_number_is_not_one_for_its_neighbour(
+    run: Run, asker: Any, make: Any
+) -> None:
+    """As floats, which JavaScript reads, both are one number."""
+    yes = Decision(True, scope="args", by="click")
+    ask = asker(yes, yes)
+    gate = make(ask)
+    for number in (2**60, 2**60, 2**60 + 1):
+        run(TOOLS, ("send", {"text": "x", "times": number}), approver=gate)
+    assert [q.args["times"] for q in ask.questions] == [2**60, 2**60 + 1]
 
 
 def test_edited_arguments_are_validated_and_used(run: Run, asker: Any) -> None:

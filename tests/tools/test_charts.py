@@ -15,7 +15,7 @@ from agent_nb.tools.capture import OutputCapture
 from agent_nb.tools.figures import Figures
 from agent_nb.tools.results import convert_result
 from agent_nb.wire.chart_safety import PLOTLY, VEGA_LITE
-from agent_nb.wire.charts import WIDGET, Shown
+from agent_nb.wire.charts import WIDGET, Attachment
 
 FIGURE = {"data": [{"type": "bar", "y": [1, 2]}], "layout": {}}
 
@@ -50,7 +50,7 @@ def plotly():
 @pytest.mark.parametrize(("make", "kind"), [(altair, VEGA_LITE), (plotly, PLOTLY)])
 def test_a_chart_that_a_tool_returns_is_kept_as_json_and_named(make, kind):
     outcome = convert_result(make())
-    (shown,) = map(Shown, outcome.attachments)
+    (shown,) = map(Attachment, outcome.attachments)
     assert shown.chart[0] == kind
     assert outcome.display is None
     assert (
@@ -66,7 +66,7 @@ def test_a_figure_of_plotly_without_valid_json_is_an_ordinary_value(text):
 
 
 def test_what_code_displays_stays_beside_the_pictures_that_it_returns(displays):
-    displays.take({"image/png": base64_of(png()), "text/plain": "p"}, "", update=False)
+    displays.keep({"image/png": base64_of(png()), "text/plain": "p"}, "", update=False)
     for value, count in ((Pictured("two", [png(9, 9)]), 2), (Pictured("one"), 1)):
         assert len(displays.convert_value(value, {}).attachments) == count
     assert len(displays.convert_value(Outcome("ok", "one"), {}).attachments) == 1
@@ -79,7 +79,7 @@ def test_html_of_altair_is_replaced_by_its_json(displays):
 
 
 def test_a_displayed_chart_has_its_text_its_name_and_what_to_install(displays):
-    assert displays.take({PLOTLY: FIGURE}, "", update=False) is None
+    assert displays.keep({PLOTLY: FIGURE}, "", update=False) is None
     assert displays.text == [
         """[shown in the cell]
 [figure 1: a Plotly chart]
@@ -92,10 +92,10 @@ def test_a_displayed_chart_has_its_text_its_name_and_what_to_install(displays):
 def test_what_draws_a_chart_gives_its_picture_at_the_end(displays, monkeypatch):
     monkeypatch.setattr(chart_notes, "find_library", lambda name: name)
     monkeypatch.setattr(figures, "draw_chart", lambda kind, chart: png(30, 20))
-    displays.take({PLOTLY: FIGURE}, "", update=False)
+    displays.keep({PLOTLY: FIGURE}, "", update=False)
     assert displays.text == ["[shown in the cell]\n[figure 1: a Plotly chart]\n"]
     outcome = convert_result("done", figures=displays.figures)
-    (shown,) = map(Shown, outcome.attachments)
+    (shown,) = map(Attachment, outcome.attachments)
     assert shown["media_type"] == "image/png"
     assert shown.chart == (PLOTLY, FIGURE)
     assert "chart_note" not in shown
@@ -109,7 +109,7 @@ def test_what_a_library_prints_and_logs_while_it_draws_is_dropped(displays, monk
 
     monkeypatch.setattr(charts, "find_library", lambda name: name)
     monkeypatch.setitem(sys.modules, "vl_convert", SimpleNamespace(vegalite_to_png=draw))
-    displays.take({VEGA_LITE: {"mark": "bar"}}, "", update=False)
+    displays.keep({VEGA_LITE: {"mark": "bar"}}, "", update=False)
     printed = []
     with OutputCapture(printed.append):
         outcome = convert_result("done", figures=displays.figures)
@@ -119,7 +119,7 @@ def test_what_a_library_prints_and_logs_while_it_draws_is_dropped(displays, monk
 
 def test_a_library_that_cannot_draw_is_named_in_the_result(displays, monkeypatch):
     monkeypatch.setattr(chart_notes, "find_library", lambda name: name)
-    displays.take({PLOTLY: FIGURE}, "", update=False)
+    displays.keep({PLOTLY: FIGURE}, "", update=False)
     outcome = convert_result("done", figures=displays.figures)
     assert outcome.content == "done\n[no picture of a Plotly chart: kaleido could not draw it]"
 
@@ -127,7 +127,7 @@ def test_a_library_that_cannot_draw_is_named_in_the_result(displays, monkeypatch
 def test_a_chart_that_loads_something_is_not_drawn_either(displays, monkeypatch):
     drawn = []
     monkeypatch.setattr(figures, "draw_chart", lambda kind, chart: drawn.append(kind) or b"")
-    displays.take({VEGA_LITE: {"data": {"url": "https://a.example"}}}, "", update=False)
+    displays.keep({VEGA_LITE: {"data": {"url": "https://a.example"}}}, "", update=False)
     assert displays.text == [
         "[an Altair chart is not kept as one: it loads something from an address]\n"
     ]
@@ -136,8 +136,8 @@ def test_a_chart_that_loads_something_is_not_drawn_either(displays, monkeypatch)
 
 def test_a_huge_chart_is_a_picture_with_a_sentence(displays, monkeypatch):
     monkeypatch.setattr(figures, "draw_chart", lambda kind, chart: png(30, 20))
-    displays.take({PLOTLY: {"data": ["x" * 2_000_000]}}, "", update=False)
-    (shown,) = map(Shown, displays.all)
+    displays.keep({PLOTLY: {"data": ["x" * 2_000_000]}}, "", update=False)
+    (shown,) = map(Attachment, displays.all)
     assert not shown.display
     assert (
         shown["chart_note"]
@@ -150,8 +150,8 @@ def test_a_huge_chart_is_a_picture_with_a_sentence(displays, monkeypatch):
 
 
 def test_a_replay_does_not_compare_what_depends_on_packages(displays):
-    displays.take({PLOTLY: FIGURE, "text/plain": "a"}, "", update=False)
-    displays.take({PLOTLY: {"data": ["x" * 2_000_000]}, "text/plain": "b"}, "", update=False)
+    displays.keep({PLOTLY: FIGURE, "text/plain": "a"}, "", update=False)
+    displays.keep({PLOTLY: {"data": ["x" * 2_000_000]}, "text/plain": "b"}, "", update=False)
     assert chart_notes.remove_chart_notes("".join(displays.text)) == "a\n"
 
 
@@ -165,7 +165,7 @@ def test_a_replay_does_not_compare_what_depends_on_packages(displays):
     ],
 )
 def test_what_only_a_script_or_an_extension_shows_stays_in_the_cell(displays, bundle):
-    assert displays.take(bundle, "", update=False) == bundle
+    assert displays.keep(bundle, "", update=False) == bundle
     assert displays.text[0].startswith("x\n")
     assert displays.all == ()
 
@@ -177,33 +177,53 @@ def test_a_table_and_a_widget_belong_to_the_call_and_text_is_printed(displays):
         {WIDGET: view, "text/plain": "IntSlider(value=0)"},
         {"text/plain": "only text"},
     ):
-        assert displays.take(bundle, "", update=False) is None
+        assert displays.keep(bundle, "", update=False) is None
     assert displays.text == ["t\n", "IntSlider(value=0)\n", "only text\n"]
-    table, widget = map(Shown, displays.all)
+    table, widget = map(Attachment, displays.all)
     assert table.display["text/html"] == "<table></table>"
     assert widget.model_id == "abc"
 
 
 def test_an_updated_display_replaces_what_it_showed(displays):
-    displays.take({"text/html": "<b>1</b>"}, "one", update=False)
-    displays.take({"text/html": "<b>2</b>"}, "one", update=True)
-    assert [Shown(one).display["text/html"] for one in displays.all] == ["<b>2</b>"]
+    displays.keep({"text/html": "<b>1</b>"}, "one", update=False)
+    displays.keep({"text/html": "<b>2</b>"}, "one", update=True)
+    assert [Attachment(one).display["text/html"] for one in displays.all] == ["<b>2</b>"]
     other = {"text/html": "<b>3</b>"}
-    assert displays.take(other, "of the cell", update=True) == other
+    assert displays.keep(other, "of the cell", update=True) == other
+
+
+def test_an_update_that_is_too_large_is_written_and_the_earlier_one_stays(displays, monkeypatch):
+    first, large = base64_of(png()), base64_of(png(3, 3))
+    displays.keep({"image/png": first}, "one", update=False)
+    displays.text.clear()
+    monkeypatch.setattr(figures, "fit_size", lambda picture: None)
+    displays.keep({"image/png": large}, "one", update=True)
+    assert displays.text == [
+        "[figure 1: 3×3 pixels; not kept, it is too large; the earlier one stays]\n"
+    ]
+    assert [Attachment(one)["data"] for one in displays.all] == [first]
+
+
+def test_an_update_to_text_is_written_and_the_earlier_picture_stays(displays):
+    displays.keep({"image/png": base64_of(png())}, "one", update=False)
+    displays.text.clear()
+    displays.keep({"text/plain": "done"}, "one", update=True)
+    assert displays.text == ["done\n"]
+    assert len(displays.all) == 1
 
 
 def test_the_same_chart_counts_once_and_tables_each_time(displays):
     for bundle in ({PLOTLY: FIGURE}, {PLOTLY: json.loads(json.dumps(FIGURE))}):
-        displays.take(bundle, "", update=False)
+        displays.keep(bundle, "", update=False)
     for _ in range(2):
-        displays.take({"text/html": "<b>1</b>"}, "", update=False)
+        displays.keep({"text/html": "<b>1</b>"}, "", update=False)
     assert len(displays.all) == 3
 
 
 def test_where_no_card_is_seen_a_display_is_shown_as_well():
     displays = CallDisplays(lambda text: None, through=True)
     bundle = {"text/html": "<b>1</b>"}
-    assert displays.take(bundle, "", update=False) == bundle
+    assert displays.keep(bundle, "", update=False) == bundle
     assert len(displays.all) == 1
 
 

@@ -199,7 +199,7 @@ def before():
     return {code: figure(code) for code in CODES.values()}
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_change_of_what_a_figure_shows_is_named(before, name):
     code, old, new, words = CHANGES[name]
@@ -209,7 +209,7 @@ def test_a_change_of_what_a_figure_shows_is_named(before, name):
     ).difference.startswith(words)
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("settings", SAME.values(), ids=SAME)
 @pytest.mark.parametrize("code", CODES.values(), ids=CODES)
 def test_how_a_figure_is_rendered_does_not_count(before, code, settings):
@@ -244,6 +244,7 @@ def test_texts_are_compared_by_the_masks(before):
     assert PictureComparison.of_pair(before[LINES], fresh, lambda old, new: True).difference == ""
 
 
+@pytest.mark.few("the data-0", "the version-1")
 @pytest.mark.parametrize("side", [0, 1])
 @pytest.mark.parametrize("lost", ["the data", "the version"])
 def test_without_common_data_the_pixels_are_compared_and_it_says_so(before, side, lost):

@@ -145,7 +145,7 @@ def test_the_columns_of_a_frame() -> None:
 def test_the_rows_of_a_frame_show_plain_cells_only() -> None:
     first, second = preview_value(every_dtype()).splitlines()[1:]
     assert first == (
-        "Rome | 21.5 | 2024-01-02 00:00:00 | 2024-01-02 00:00:00 | 1 | None | True | a | 1 | x"
+        "Rome | 21.5 | 2024-01-02 00:00:00 | 2024-01-02 00:00:00+00:00 | 1 | None | True | a | 1 | x"
         " | … | … | 0:00:01"
     )
     assert second.startswith("None | nan | 2024-01-03 00:00:00")
@@ -243,7 +243,7 @@ def test_labels_of_every_kind_of_index() -> None:
     periods = pd.PeriodIndex(["2024-01"], freq="M")
     columns = [pd.RangeIndex(1), [0.5], [day], pd.Categorical(["x"]), [None], periods]
     labels = [text(pd.DataFrame([[1]], columns=index)).split("(")[1] for index in columns]
-    shown = ["0", "0.5", "2024-01-02 00:00:00", "x", "None", "…"]
+    shown = ["0", "0.5", "2024-01-02 00:00:00+00:00", "x", "None", "…"]
     assert labels == [f"{label}: int64)" for label in shown]
 
 
@@ -251,6 +251,28 @@ def test_a_time_without_a_unit_is_no_plain_cell() -> None:
     frame = np.zeros((1, 2), "M8")
     assert text(frame) == "numpy.ndarray 1×2 datetime64"
     assert preview_value(frame) == "… | …"
+
+
+def test_a_time_with_a_zone_is_shown_in_its_zone() -> None:
+    times = pd.to_datetime(["2020-01-01 00:30:00.123456789", None]).tz_localize("Europe/Berlin")
+    stamp = "2020-01-01 00:30:00.123456789+01:00"
+    assert str(times[0]) == stamp
+    for column in (times, pd.Categorical(times)):
+        assert preview_value(pd.Series(column)).splitlines()[0] == stamp
+    assert preview_value(pd.Series(times)).splitlines()[1] == "NaT"
+    assert preview_value(pd.DataFrame([[1]], columns=times[:1])).splitlines()[0] == stamp
+
+
+def test_a_time_whose_zone_is_the_users_object_is_shown_in_utc() -> None:
+    class Zone(datetime.tzinfo):
+        def utcoffset(self, moment: Any) -> datetime.timedelta:
+            HITS.append("utcoffset")
+            return datetime.timedelta(hours=1)
+
+    times = pd.Series(pd.to_datetime(["2020-01-01 00:30"]).tz_localize("UTC").tz_convert(Zone()))
+    HITS.clear()
+    assert preview_value(times) == "2020-01-01 00:30:00+00:00"
+    assert HITS == []
 
 
 def test_a_missing_time_is_named() -> None:

@@ -12,7 +12,7 @@ from agent_nb.tools.figures import Figures
 from agent_nb.tools.pictures import MOST, NO_PICTURE, replace_pictures
 from agent_nb.tools.results import convert_result
 from agent_nb.tools.running_call import convert_update
-from agent_nb.wire import Shown
+from agent_nb.wire import Attachment
 
 PICTURE = png()
 
@@ -150,4 +150,4 @@ def test_a_figure_that_is_no_chart_has_no_note_below_it():
     figures = Figures()
     figures.add_display({"text/plain": "<Figure>", "image/png": attached(PICTURE)["data"]})
     (kept,) = figures.all
-    assert not kept.get(Shown.NOTE)
+    assert not kept.get(Attachment.NOTE)

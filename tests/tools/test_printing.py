@@ -151,12 +151,31 @@ def test_a_tool_that_fails_has_said_what_it_printed(run: Run) -> None:
     assert "".join(u.text for u in record.of("update")) == "before\n"
 
 
-def test_a_tool_that_was_left_behind_is_not_heard_any_more(run: Run, capsys: Any) -> None:
+def cancel_at(kind: str, used: Any, kept: Any) -> None:
+    """Call a tool without arguments, and cancel the call when its record `kept` has `kind`."""
+    from agent_nb.tools.runner import ToolRunner
+    from agent_nb.tools.running_call import Job
+    from agent_nb.tools.toolset import Toolset
+
+    toolset = Toolset.resolve([used])
+
+    async def main() -> None:
+        with anyio.move_on_after(20) as scope:
+            async with anyio.create_task_group() as group:
+                group.start_soon(
+                    lambda: ToolRunner(toolset).run([Job("c1", toolset.names[0], {})], kept)
+                )
+                await kept.seen(kind)
+                scope.cancel()
+
+    anyio.run(main)
+
+
+def test_a_tool_that_was_left_behind_is_not_heard_any_more(record: Any, capsys: Any) -> None:
     over, printed = threading.Event(), threading.Event()
 
-    @tool(timeout=0.05)
     def stubborn() -> None:
-        print("first")
+        print("first\n", end="")  # one update
         while True:
             try:
                 over.wait(20)
@@ -166,41 +185,23 @@ def test_a_tool_that_was_left_behind_is_not_heard_any_more(run: Run, capsys: Any
             except SystemExit:
                 continue
 
-    outcomes, record = run([stubborn], ("stubborn", {}))
+    kept = record()
+    cancel_at("update", stubborn, kept)
     over.set()
     assert printed.wait(20)
-    assert outcomes[0].status == "timeout"
-    assert "".join(u.text for u in record.of("update")) == "first\n"
+    assert [outcome.status for outcome in kept.of("end")] == ["cancelled"]
+    assert "".join(u.text for u in kept.of("update")) == "first\n"
     assert capsys.readouterr() == ("", "")
 
 
 def test_a_print_does_not_raise_when_the_call_is_to_stop(record: Any) -> None:
-    from agent_nb.tools.runner import ToolRunner
-    from agent_nb.tools.running_call import Job
-    from agent_nb.tools.toolset import Toolset
-
-    ended: list[str] = []
+    ended = threading.Event()
 
     def prints(context: ToolContext) -> None:
         while not context.cancelled:
             time.sleep(0.001)
         print("stopping")
-        ended.append("clean")
+        ended.set()
 
-    async def main() -> None:
-        kept = record()
-        with anyio.move_on_after(20) as scope:
-            async with anyio.create_task_group() as group:
-                group.start_soon(
-                    lambda: ToolRunner(Toolset.resolve([prints])).run(
-                        [Job("c1", "prints", {})], kept
-                    )
-                )
-                await kept.seen("started")
-                scope.cancel()
-
-    anyio.run(main)
-    end = time.monotonic() + 20
-    while not ended and time.monotonic() < end:
-        time.sleep(0.001)
-    assert ended == ["clean"]
+    cancel_at("started", prints, record())
+    assert ended.wait(20)

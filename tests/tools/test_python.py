@@ -97,6 +97,19 @@ def test_code_that_fails_in_any_way_is_an_outcome(
     assert said in outcomes[0].content
 
 
+def test_code_with_an_error_of_syntax_does_not_begin_to_run(run: Run) -> None:
+    outcomes, record = run("python", *code("x = 1\nprint('ran')\nyield x", "x"))
+    assert "SyntaxError" in outcomes[0].content
+    assert outcomes[1].content == "NameError: name 'x' is not defined"
+    assert not record.of("update")
+
+
+@pytest.mark.parametrize("text", ["\u2028", "\x0c", "\x85"])
+def test_lines_of_a_traceback_are_those_of_python(run: Run, text: str) -> None:
+    outcomes, _ = run("python", *code(f"x = '{text}'\r\ny = 1\r1 / 0"))
+    assert "1 / 0" in outcomes[0].display["text/plain"]
+
+
 def test_long_output_is_bounded_for_the_model_and_whole_as_progress(run: Run) -> None:
     outcomes, record = run("python", *code("for i in range(10_000): print(i)"))
     assert len(outcomes[0].content) < 21_000

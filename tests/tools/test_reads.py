@@ -30,6 +30,7 @@ DATA = {
     "a helper": "base = 1\ndef g(): return base\ndef f(): return g()",
     "helpers that call each other": "base = 1\ndef g(): return f()\ndef f(): return g() + base",
     "a class of the notebook": "base = 1\nclass C:\n    def m(self): return base\ndef f(): return C().m()",
+    "an inherited method": "base = 1\nclass A:\n    def m(self): return base\nclass C(A): pass\ndef f(): return C().m()",
     "a property": "base = 1\nclass C:\n    @property\n    def m(self): return base\ndef f(): return C().m",
     "a cached function": "import functools\nbase = 1\n@functools.cache\ndef f(): return base",
     "a wrapped function": "import functools\nbase = 1\ndef g(): return base\n@functools.wraps(g)\ndef f(): return 1",

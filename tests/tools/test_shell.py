@@ -51,6 +51,7 @@ def wait_gone(pid: int) -> None:
         ("cat", "(no output)"),
         ("printf '\\303\\244'", "ä"),
         ("printf '\\377'", "\ufffd"),
+        ("exec >/dev/null 2>&1; sleep 0.2; exit 3", "[exit status 3]"),
     ],
 )
 def test_output_and_exit_status_are_the_result(
@@ -102,9 +103,15 @@ def test_a_process_that_left_the_group_does_not_hold_the_result(context: ToolCon
     assert outcome.content == "done\n"
 
 
+def test_a_process_that_left_the_group_and_prints_on_is_cut_off(context: ToolContext) -> None:
+    prints_on = "setsid sh -c 'echo $$; touch left; exec yes' &"
+    content = shell(f"{prints_on} while [ ! -e left ]; do sleep 0.01; done", context).content
+    wait_gone(int(content.split()[0]))
+
+
 def test_a_timeout_kills_the_whole_group_and_keeps_the_output(run: Run, tmp_path: Path) -> None:
     call = ("shell", {"command": "echo $$; sleep 1000 | sleep 1000"})
-    for limit in (2, 8, 40):  # a busy machine starts a shell late
+    for limit in (0.5, 2, 8, 40):  # a busy machine starts a shell late
         outcomes, _ = run("shell", call, timeout=limit, folder=str(tmp_path))
         assert outcomes[0].status == "timeout"
         pid = outcomes[0].content.split()[0]
@@ -157,7 +164,20 @@ def test_variables_that_look_like_secrets_are_not_passed_on(
         ("DB_PWD", "x"),
         ("DATABASE_URL", "postgres://u:p@h/db"),
         ("HTTPS_PROXY", "http://user:pw@proxy:80"),
-        ("MODEL", "sk-abcdefghijklmnop"),
+        ("MODEL", "sk-abcdefghijklmnoP1"),
+        ("SMTP_PASS", "x"),
+        ("AZURE_DEVOPS_EXT_PAT", "x"),
+        ("AWS_ACCESS_KEY_ID", "x"),
+        ("SECRET_KEY_BASE", "x"),
+        ("OPENAIKEY", "x"),
+        ("APIKEYPROD", "x"),
+        ("MYSECRETVALUE", "x"),
+        ("GOOGLE_APPLICATION_CREDENTIALS", "/x"),
+        ("GROQ", "gsk_abcdefghijklmnop"),
+        ("MAIL", "SG.abcdefghijklmnopqrst.uv"),
+        ("UPLOAD", "pypi-AgEIcHlwaS5vcmcCJDAwMDAwMDAwLTAwMDA"),
+        ("PAYMENT", "sk_live_abcdefghijklmnop"),
+        ("GOOGLE", "ya29.abcdefghijklmnopqrst"),
         ("JPY_API_TOKEN", "x"),
         ("REDIS", "redis://:pw@h"),
     ],
@@ -170,6 +190,11 @@ def test_what_counts_as_a_secret_variable(name: str, value: str) -> None:
         "PWD": "/x",
         "HTTP_PROXY": "http://proxy:80",
     }
+
+
+def test_variables_with_part_of_the_word_for_a_secret_are_passed_on() -> None:
+    names = ("OLDPWD", "KEYBOARD", "MONKEY", "COMPASS", "TOKENIZERS_PARALLELISM", "SSH_ASKPASS")
+    assert drop_secrets(dict.fromkeys(names, "x")) == dict.fromkeys(names, "x")
 
 
 def test_the_author_that_git_writes_is_passed_on() -> None:

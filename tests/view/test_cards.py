@@ -13,15 +13,24 @@ from helpers.pictures import attached, png
 from agent_nb import events as e
 from agent_nb.host import plugins
 from agent_nb.view import nodes, theme, values
-from agent_nb.view.bundle import make_bundle
+from agent_nb.view.bundle import make_bundle, page_forms
 from agent_nb.view.cards import base, header
 from agent_nb.view.cards.base import Context
 from agent_nb.view.cards.header import describe_phase
 from agent_nb.view.draw import html, markdown
 from agent_nb.view.draw.text import draw
-from agent_nb.view.format import LARGEST, clock, format_count, format_duration, format_money, gist
+from agent_nb.view.format import (
+    LARGEST,
+    extract_gist,
+    format_clock,
+    format_count,
+    format_duration,
+    format_money,
+)
 from agent_nb.view.layout import Layout, page
 from agent_nb.view.state.fold import RunView
+
+LONG = "word " * 60_000
 
 
 def said(seen: Any, **context: Any) -> str:
@@ -41,6 +50,23 @@ def test_a_saved_page_of_a_very_long_text_has_head_tail_and_size(kind):
     assert "Paragraph 59999 of" in page_
     assert re.search(r"… 1,\d{3},\d{3} characters left out here", page_)
     assert len(page_) < 8 * base.LONGEST
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [e.RunStart(model=LONG)],
+        [e.Progress(call_id="k", message=LONG), e.Progress(call_id="k", fraction=0.5)],
+        [e.Node(name=LONG, span="n"), e.Node(name=LONG, phase="exit", span="n", result=LONG)],
+        [e.Extension(namespace=LONG, name=LONG)],
+        [e.Interrupt(reason="limit", detail=LONG)],
+        [e.Call(call_id="k", name="x", args={LONG: [1]})],
+    ],
+    ids=lambda events: events[-1].type,
+)
+def test_a_name_or_message_of_any_length_leaves_the_page_small(events):
+    forms = page_forms(page(RunView().extend(events)))
+    assert max(map(len, forms.values())) < 100_000
 
 
 def test_the_live_view_of_a_very_long_text_has_all_of_it():
@@ -101,7 +127,7 @@ def test_numbers_too_large_for_a_float_are_written_as_the_largest(write):
     ],
 )
 def test_the_gist_of_a_thought_is_its_first_sentence(text, short):
-    assert gist(text) == short
+    assert extract_gist(text) == short
 
 
 def test_the_header_says_status_model_source_turn_and_figures(begun):
@@ -171,6 +197,34 @@ def test_a_traceback_shows_its_last_line_and_folds_the_rest(begun):
     assert "NameError: no frame\n" in text
     assert "Traceback — 5 lines" in text
     assert "^^^^^ NameError" not in text
+
+
+def test_the_message_of_a_syntax_error_is_its_last_line(begun):
+    trace = 'File "<cell>", line 1\n    def f(:\n          ^\nSyntaxError: invalid syntax'
+    begun.tool("k", "python", {"code": "def f(:"}, status="error", content=trace)
+    text = said(begun.seen)
+    assert "  SyntaxError: invalid syntax\n" in text
+    assert "Traceback — 4 lines" in text
+
+
+def test_a_display_that_is_shown_has_no_text_in_its_place(begun):
+    printed = "before\n<IPython.core.display.HTML object>\nafter\n"
+    begun.call("k", "python", {"code": "show()"})
+    begun(e.Progress(call_id="k", text=printed))
+    shown = {"display": {"text/html": "<b>bold</b>"}}
+    begun(e.Result(call_id="k", status="ok", content=printed, attachments=(shown,)))
+    text = said(begun.seen)
+    assert "before\n" in text
+    assert "IPython" not in text
+
+
+@pytest.mark.parametrize("status", ["cancelled", "timeout"])
+def test_a_stopped_call_shows_its_output_once(begun, status):
+    begun.call("k", "python", {"code": "run()"})
+    begun(e.Progress(call_id="k", text="epoch 1\nepoch 2\n"))
+    begun(e.Result(call_id="k", status=status, content="epoch 1\nepoch 2\nStopped early."))
+    text = said(begun.seen)
+    assert (text.count("epoch 1"), text.count("Stopped early.")) == (1, 1)
 
 
 def test_the_header_does_not_explain_a_model_that_the_cell_names(tape):
@@ -399,7 +453,7 @@ def test_a_result_is_shown_in_its_richest_safe_form(content, display, kind):
 
 
 def test_long_texts_keep_head_and_tail():
-    text = values.bounded("a" * 30_000 + "z" * 30_000)
+    text = values.bound_text("a" * 30_000 + "z" * 30_000)
     assert text.startswith("aaa")
     assert text.endswith("zzz")
     assert "40,000 characters left out" in text
@@ -410,6 +464,7 @@ def test_long_texts_keep_head_and_tail():
     [
         ("one", None, "one"),
         ("a\nb\n", None, "2 lines"),
+        ("a\n" * 1_000_000, None, "1,000,000 lines"),
         ([1, 2], None, "2 items"),
         ({"a": 1, "b": [2]}, None, "a, b"),
         ({}, None, "{}"),
@@ -419,7 +474,7 @@ def test_long_texts_keep_head_and_tail():
     ],
 )
 def test_the_gist_of_a_result(content, display, gist):
-    assert values.gist(content, display) == gist
+    assert values.describe_result(content, display) == gist
 
 
 def install(monkeypatch: Any, card: Any, part: str = "tool") -> None:
@@ -457,6 +512,22 @@ def test_an_installed_card_draws_the_whole_of_an_ended_call_only(begun, monkeypa
     assert "no picture" in text
 
 
+def test_an_installed_card_of_a_result_is_called_once_for_a_page(begun, monkeypatch):
+    calls = []
+    monkeypatch.setattr(base, "_names_of_parts", lambda: frozenset({"tool-plot"}))
+    monkeypatch.setattr(
+        base,
+        "load_plugin",
+        lambda room, name, real=plugins.load_plugin: (
+            (lambda s, c: calls.append(s)) if name == "tool-plot" else real(room, name)
+        ),
+    )
+    begun.call("k", "plot", {})
+    begun(e.Progress(call_id="k", text="a\n"), e.Result(call_id="k", name="plot", content="a\nb"))
+    assert "b" in said(begun.log)
+    assert len(calls) == 1
+
+
 def test_a_failing_card_of_another_package_is_reported(begun, monkeypatch):
     monkeypatch.setattr(base, "_names_of_parts", lambda: frozenset({"tool-plot"}))
     monkeypatch.setattr(
@@ -477,6 +548,11 @@ def test_a_failing_card_of_another_package_is_reported(begun, monkeypatch):
 
 def test_the_static_page_passes_a_sanitiser(rich, hazards):
     assert hazards(make_bundle(rich.log)["text/html"]) == []
+
+
+def test_a_word_wider_than_the_page_is_broken(rich):
+    root = make_bundle(rich.log)["text/html"].partition(">")[0]
+    assert "overflow-wrap:break-word" in root
 
 
 def test_the_static_page_is_readable_without_styles(rich):
@@ -576,7 +652,7 @@ def test_code_has_aa_contrast_on_its_ground(scheme, family):
     [("_use_ my_tool", "use my_tool"), ("a > b here", "a > b here"), ("> quoted", "quoted")],
 )
 def test_a_gist_keeps_names_and_comparisons(text, short):
-    assert gist(text) == short
+    assert extract_gist(text) == short
 
 
 def test_a_call_does_not_repeat_what_its_line_says(begun):
@@ -711,7 +787,7 @@ def test_a_failed_call_shows_the_pictures_it_had_drawn():
 
 def test_of_many_pictures_the_first_are_open_and_the_others_folded():
     pictures = [png(n, 1) for n in range(1, values.OPEN_PICTURES + 5)]
-    made = values.pictures([attached(p) for p in pictures])
+    made = values.draw_attachments([attached(p) for p in pictures])
     assert [type(n) for n in made] == [nodes.Image] * values.OPEN_PICTURES + [nodes.Fold]
     assert made[-1].title == "4 more pictures"
 
@@ -728,14 +804,14 @@ def test_of_many_pictures_the_first_are_open_and_the_others_folded():
     ids=["svg", "not what it says", "no text", "huge", "empty"],
 )
 def test_what_is_no_picture_is_words(attachment):
-    (node,) = values.pictures([attachment])
+    (node,) = values.draw_attachments([attachment])
     assert isinstance(node, nodes.Row)
 
 
 @pytest.mark.parametrize("seconds", [math.inf, -math.inf, math.nan, 1e308, -1e308, 10**400])
 def test_whatever_a_record_says_it_took_has_words_of_bounded_length(seconds):
     assert len(format_duration(seconds)) < 40
-    assert len(clock(seconds)) < 40
+    assert len(format_clock(seconds)) < 40
 
 
 @pytest.mark.parametrize(

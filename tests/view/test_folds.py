@@ -40,3 +40,10 @@ def test_a_card_that_folds_at_the_end_keeps_its_height(lines):
     assert state_of(layout) == (True, lines)
     page = make_parts(seen, folds=layout.folds.states)[0]["text/html"]
     assert f"max-height:{lines * 1.5:g}em" in page
+
+
+def test_the_last_step_of_a_fold_is_waited_for_when_the_run_ends():
+    layout, view, _ = folded_to(0)
+    layout.page(view, Context())
+    assert state_of(layout) == (False, 0)
+    assert layout.folds.moving

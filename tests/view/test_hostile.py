@@ -18,6 +18,7 @@ from agent_nb.view.markdown.sanitize import clean
 from agent_nb.view.markdown.stream import MarkdownStream
 from agent_nb.view.state.fold import RunView
 from agent_nb.view.visible import show_hidden, show_output, show_prose
+from agent_nb.wire import escape_unprintable, find_hidden, strip_hidden
 
 
 def test_the_corpus_is_large(hostile):
@@ -78,6 +79,22 @@ def test_plain_text_has_no_control_characters(texts, hostile_run):
 def test_hidden_characters_of_names_and_arguments_are_written_out():
     assert show_hidden("rm \u202e txt") == "rm ⟨U+202E⟩ txt"
     assert show_hidden("a\u200bb") == "a⟨U+200B⟩b"
+
+
+@pytest.mark.parametrize("hidden", ["\xad", "\u115f", "\u2028", "\u3164", "\uffa0", "\U000e0150"])
+def test_characters_without_a_shape_are_written_out(hidden):
+    assert show_hidden(f"a{hidden}b") == f"a⟨U+{ord(hidden):04X}⟩b"
+    assert strip_hidden(f"a{hidden}b") == "ab"
+    assert hidden not in escape_unprintable(f"a{hidden}b")
+
+
+@pytest.mark.parametrize(
+    "data", ["\ufe00\ufe01\ufe0e", "\u200c\u200d\u200c\u200d", "\ufe0f\u200d\ufe0f"]
+)
+def test_a_row_of_joiners_or_selectors_which_may_hide_data_is_written_out(data):
+    assert show_hidden(f"a{data}b").endswith(f"⟨U+{ord(data[-1]):04X}⟩b")
+    assert find_hidden(f"a = 'b{data}'") in {"U+FE01", "U+200D", "U+FE0F"}
+    assert show_hidden("❤️‍🔥 👩‍👧 می‌خواهم") == "❤️‍🔥 👩‍👧 می‌خواهم"
 
 
 def test_prose_keeps_direction_marks_but_not_overrides():
@@ -157,7 +174,7 @@ def test_links_of_foreign_html_open_in_a_new_page_without_a_referrer():
 
 def test_our_own_colours_pass_our_sanitiser():
     for css in (
-        theme.link(),
+        theme.LINK,
         theme.syntax("keyword"),
         f"background:{theme.GROUND}",
         pre_style(),
@@ -199,7 +216,8 @@ def test_no_carriage_return_hides_what_was_sent_with_the_prompt(begun):
 @pytest.mark.timeout(30)
 def test_the_markdown_of_many_unfinished_images_takes_linear_time():
     """In quadratic time it would exceed the test's time limit."""
-    assert markdown.draw(nodes.Prose("![" * 80_000))
+    # without the parser of the library, which alone takes seconds
+    assert markdown.disarmed("![" * 320_000) == "[" * 320_000
 
 
 def test_an_image_with_its_data_inside_stays_an_image_in_markdown():

@@ -10,8 +10,8 @@ from ipywidgets.widgets.widget import _instances
 from agent_nb import events as e
 from agent_nb.events.log import EventLog
 from agent_nb.view.bundle import make_bundle
-from agent_nb.view.display import WIDGET
 from agent_nb.view.live import LiveView, ViewOptions
+from agent_nb.wire.charts import WIDGET
 
 
 class Front:
@@ -130,7 +130,7 @@ def test_a_view_that_cannot_be_published_leaves_nothing_behind(kind):
     log, widgets = EventLog(), set(_instances)
     with pytest.raises(OSError, match="gone"):
         LiveView.open(log, ViewOptions(kind=kind), publish=fail)
-    assert log._subscribers == []
+    assert not log._subscribers
     assert set(_instances) == widgets
 
 

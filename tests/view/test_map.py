@@ -11,7 +11,8 @@ from helpers.tape import Tape
 
 from agent_nb import events as e
 from agent_nb.rows.map.budget import Budget
-from agent_nb.rows.map.tally import Tally
+from agent_nb.rows.map.row import RowResult
+from agent_nb.rows.map.tally import RowLine, Tally
 from agent_nb.view.cards.base import Context
 from agent_nb.view.cards.header import describe_phase
 from agent_nb.view.draw import html, text
@@ -53,6 +54,18 @@ def test_an_estimate_says_what_it_rests_on_and_which_limit_ends_the_map(tape):
     assert said in shown(tape)
     ended(tape, tally)
     assert said not in shown(tape, live=False)
+
+
+@pytest.mark.parametrize("failed", [11, 12])
+def test_a_map_without_an_answer_is_shown_as_failed(tape, failed):
+    tally = planned(tape, 12)
+    for place in range(12):
+        tally.begin_row()
+        status = "error" if place < failed else "ok"
+        result = RowResult(position=place, key=f"k{place}", status=status, kind=f"kind{place}")
+        tally.end_row(result, RowLine(place, result.status, "a prompt"), tape.now)
+    ended(tape, tally)
+    assert shown(tape, live=False).startswith("✕ failed" if failed == 12 else "✓ done")
 
 
 def test_the_bar_says_rate_time_left_cost_and_forecast(tape):

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from agent_nb.view import nodes
 from agent_nb.view.draw import html
 from agent_nb.view.markdown import split as mdsplit
+from agent_nb.view.markdown.highlight import highlight
 from agent_nb.view.markdown.html import parser, tokens_html
 from agent_nb.view.markdown.open_end import complete_source
 from agent_nb.view.markdown.sanitize import clean
-from agent_nb.view.markdown.stream import MarkdownStream, render, stream_of, without_spare
+from agent_nb.view.markdown.stream import MarkdownStream, drop_spare_tags, render, stream_of
 from agent_nb.view.markdown.stylesheet import compact
 from agent_nb.view.state.text import Text, in_fence
 
@@ -38,7 +39,7 @@ SAMPLES = {
 
 def whole(text: str) -> str:
     env: dict[str, object] = {}
-    return without_spare(clean(tokens_html(parser().parse(text, env), env)))
+    return drop_spare_tags(clean(tokens_html(parser().parse(text, env), env)))
 
 
 def streamed(pieces: list[str], *, look: bool = True) -> str:
@@ -241,12 +242,37 @@ def test_a_table_repeats_no_line_in_its_cells_and_has_no_optional_end_tags():
     assert not re.search("</(?:li|t[dhr]|thead|tbody)>", html)
 
 
+@pytest.mark.parametrize(("letters", "breaks"), [(60, 0), (61, 1)])
+def test_a_very_long_word_breaks_in_its_cell_of_a_table(letters, breaks):
+    word = "x" * letters
+    assert render(f"{word}\n\n| a | b |\n|---|---|\n| {word} y | z |\n").count("anywhere") == breaks
+    table = nodes.Table(("a", "b"), ((f"{word} y", "z"),))
+    assert html.DRAW[nodes.Table](table).count("anywhere") == breaks
+
+
+def test_a_very_long_word_leaves_room_for_a_cut_column_beside_it():
+    drawn = html.DRAW[nodes.Table](nodes.Table(("a", "b"), (("x" * 400, "y"),), cut=(1,)))
+    assert re.findall(r"width:(\d+)px", drawn.partition("<tbody>")[2])[-1] == "446"
+
+
 def test_what_reads_like_an_end_tag_in_a_text_or_in_code_stays():
     html = render('`</td>` a</li>b [c](https://e.com "</tr>")\n\n    </li>\n    x\n')
     assert unescape(html).count("</li>") == 2
     assert 'title="&lt;/tr&gt;"' in html
     assert "&lt;/td&gt;" in html
     assert "&lt;/li&gt;\nx" in html
+
+
+def test_text_of_a_script_from_the_right_has_its_own_direction():
+    arabic = "\u0645\u0631\u062d\u0628\u0627"
+    source = (
+        f"{arabic}, x.\n\nplain\n\n- {arabic} 1\n- plain\n\n| a | {arabic} |\n|---|---|\n| b | c |"
+    )
+    shown = render(source)
+    tags = re.findall(r"<(\w+)[^>]*unicode-bidi:plaintext", shown)
+    assert (tags, render("plain\n\n- one").count("unicode-bidi")) == (["p", "li", "th"], 0)
+    assert '<li style="text-align:left;unicode-bidi:plaintext">' in shown
+    assert compact(shown).count("unicode-bidi:plaintext") == 3
 
 
 def test_prices_are_not_formulas():
@@ -260,6 +286,12 @@ def test_code_is_coloured_and_escaped():
     )
     assert "a &lt; b" in html
     assert "&lt;b&gt;" in html
+
+
+def test_code_so_long_that_a_lexer_may_take_seconds_is_plain():
+    code = "if (a) b();\n" * 10
+    assert "<span" in highlight(code, "c")
+    assert highlight("\n" * 50_000 + code, "c").endswith(code)
 
 
 def test_a_page_of_a_growing_text_shows_all_of_it():
@@ -427,6 +459,8 @@ def test_a_block_that_can_continue_after_an_empty_line_stays_open(block):
         ("$$x$$", "fits"),
         (f"$$\n{'x + ' * 10}y\n$$", "may scroll"),
         (f"$$\n{'x + ' * 20}y\n$$", "scrolls"),
+        # long as a source, short as a formula
+        (r"$$\varepsilon_{t} \sim \mathcal{N}(\mu, \sigma^{2}), \qquad t \in \mathbb{Z}$$", "fits"),
     ],
 )
 def test_a_wide_block_scrolls_within_the_page_and_has_an_edge(source, width):

@@ -305,3 +305,55 @@ def test_events_that_arrive_during_a_fold_do_not_prevent_the_paint(clock):
     renderer.step()
     assert painter.paints
     assert not renderer.caught_up
+
+
+def test_an_approval_that_arrives_during_a_fold_is_painted_at_once(clock):
+    painter = Painter(clock, cost=0.05)
+    renderer = make(clock, painter)
+    whole = renderer.view.apply
+
+    def asking(event: e.Event) -> None:
+        whole(event)
+        if isinstance(event, e.User):
+            renderer.push(e.Approval(call_id="k"))
+
+    renderer.view.apply = asking  # type: ignore[method-assign]
+    renderer.push(e.User(content="first"))
+    renderer.step()
+    renderer.step()
+    assert [events for _, events, _ in painter.paints] == [2, 3]
+
+
+def test_a_painter_that_cannot_start_over_is_given_up_too(clock):
+    class Stuck(Broken):
+        def restart(self) -> None:
+            raise RuntimeError("no widgets")
+
+    renderer = make(clock, Stuck())
+    for _ in range(5):
+        renderer.follow(EventLog(), RunView())
+        renderer.step()
+    assert str(renderer.fault) == "no widgets"
+    assert renderer._painter.calls == 1
+
+
+def test_a_painter_that_does_not_say_whether_it_moves_has_failed(clock):
+    class Unsure(Painter):
+        @property
+        def moving(self) -> bool:
+            raise RuntimeError("no widgets")
+
+    painter = Unsure(clock)
+    renderer = make(clock, painter)
+    drive(renderer, clock, 2.0, e.User(content="x"))
+    assert len(painter.paints) == 3
+
+
+def test_a_press_in_an_unwatched_view_waits_for_its_frame(clock):
+    painter = Painter(clock)
+    renderer = make(clock, painter, seen=False)
+    renderer.nudge()
+    renderer.step()
+    assert not painter.paints
+    drive(renderer, clock, 1.1)
+    assert len(painter.paints) == 1

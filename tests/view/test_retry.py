@@ -121,7 +121,7 @@ def test_several_tries_are_one_row_with_the_sum_of_their_waits(begun):
     asked(begun, 3)
     view = RunView().extend(begun.log)
     assert rows(view, begun.now) == [f"{TITLE}   trying again · try 3"]
-    assert view.retrying is None
+    assert view.retries.waiting is None
     begun.answer("Fine.")
     begun(e.End())
     ended = RunView().extend(begun.log)
@@ -207,8 +207,8 @@ def test_a_sub_agent_has_its_own_row_inside(begun):
     begun(e.Node(name="llm", phase="exit", span="n1m", parent="n1", data={"retry_in": 3.0}))
     begun(e.Error(code="retry", message=f"{WHY}. Trying again in 3.0 s (attempt 2).", span="n1"))
     view = RunView().extend(begun.log)
-    assert view.retrying is None
-    assert view._views["n1"].retrying is not None
+    assert view.retries.waiting is None
+    assert view._views["n1"].retries.waiting is not None
     assert rows(view, begun.now) == [f"{TITLE}   trying again in 3 s · try 2"]
 
 

@@ -36,7 +36,7 @@ SKIP = {
     "version",
     "on_change",
     "_by_alias",
-    "_calls",
+    "calls",
     "_thoughts",
     "_handlers",
     "_delta_handlers",
@@ -134,6 +134,16 @@ def test_the_end_of_a_span_without_a_beginning_ends_no_other_span(begun):
     view = folded(begun.seen)
     (card,) = [card for card in view.cards if isinstance(card, NodeCard)]
     assert (card.done, card.result, view._views["n"].status) == (False, "", "running")
+
+
+def test_a_delta_before_the_beginning_of_its_span_hides_no_span(begun):
+    begun(
+        e.Delta(block="q", of="respond", text="early", span="n", ts=10.0),
+        e.Node(name="act", phase="enter", span="n", ts=10.0),
+        e.Respond(content="inside", block="q", span="n", ts=11.0),
+    )
+    [node] = [card for card in folded(begun.seen).cards if isinstance(card, NodeCard)]
+    assert [type(card) for card in node.inside.cards] == [RespondCard]
 
 
 def test_thousands_of_spans_in_one_another_are_folded_and_drawn(begun):

@@ -105,6 +105,19 @@ def test_an_escape_sequence_that_comes_in_two_pieces_is_not_printed(begun):
     assert "    ared end⟨U+001B⟩[\n" in text
 
 
+@pytest.mark.parametrize("begin", ["]", "P", "X", "^", "_"])
+@pytest.mark.parametrize("end", ["\x1b\\", "\x07"])
+def test_a_string_for_the_terminal_is_never_printed_wherever_cut(begun, begin, end):
+    """Each character comes as a piece of its own, which cuts the sequence everywhere."""
+    begun.call("k", "sh", {})
+    begun(e.Started(call_id="k"))
+    for letter in f"a\x1b{begin}{'payload' * 40}{end}b":
+        begun(e.Progress(call_id="k", text=letter))
+    text = printed([*begun.seen, e.Result(call_id="k")], every=1)
+    assert "    ab\n" in text
+    assert "payl" not in text
+
+
 def test_no_name_of_a_model_or_status_reaches_the_terminal_as_a_sequence():
     log = [
         e.RunStart(model="\x1b[2Jgone"),

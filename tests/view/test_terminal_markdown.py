@@ -154,6 +154,7 @@ def test_no_control_of_the_text_reaches_the_terminal(hostile):
         ("👍🏽", 2),
         ("👩\u200d💻", 2),
         ("☀\ufe0f", 2),
+        ("\u1112\u1161\u11ab", 2),
         ("\x1b[1mx\x1b[0m", 1),
     ],
 )

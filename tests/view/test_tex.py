@@ -16,7 +16,7 @@ from agent_nb.view.draw import html, markdown
 from agent_nb.view.markdown.stream import MarkdownStream, render
 from agent_nb.view.markdown.tex import DEEPEST, TIGHT, find_refused, is_harmless
 from agent_nb.view.widgets.kit import Kit
-from agent_nb.view.widgets.slots import Static
+from agent_nb.view.widgets.slots import Stack, Static
 
 ORDINARY = [
     r"x^2 + y^2 = z^2",
@@ -408,3 +408,16 @@ def test_only_an_answer_is_typeset_in_the_live_view():
     value = kinds[nodes.Prose].value
     assert value.startswith(f"<div {html.NO_MATH}>")
     assert value.index(html.MATH) > value.index("smash")
+
+
+def test_text_that_gets_a_formula_later_is_typeset_from_then_on():
+    kit = Kit(lambda _: None, {})
+    slot = Stack(kit)
+    kinds = []
+    for text in ("plain words", "energy $E=mc^2$", "energy $E=mc^2$ here", "plain words"):
+        slot.show(nodes.Stack((nodes.Prose(text),)))
+        kinds.append(slot.widgets[0].children[0])
+    assert type(kinds[0]) is w.HTML
+    assert type(kinds[1]) is w.HTMLMath
+    assert kinds[1] is kinds[2] is kinds[3]  # a new widget would flicker
+    assert kit._retired == kinds[:1]

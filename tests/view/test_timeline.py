@@ -9,7 +9,7 @@ from agent_nb import events as e
 from agent_nb.agent.run import Run
 from agent_nb.events.chunks import encode_chunks
 from agent_nb.events.log import EventLog
-from agent_nb.view.timeline import Timeline, _label, _seconds, text, timeline
+from agent_nb.view.timeline import Timeline, _label, _seconds, timeline_html, timeline_text
 from agent_nb.view.waterfall import Segment, TimeRow, list_time_rows
 
 
@@ -56,7 +56,7 @@ def test_model_requests_and_tools_have_a_line_each_in_order(log):
 def test_whatever_the_times_of_a_record_are_its_bars_have_their_width(log, second):
     for place in range(len(log)):
         changed = [*log[:place], at(second, log[place]), *log[place + 1 :]]
-        assert all(len(line) < 200 for line in text(changed).splitlines())
+        assert all(len(line) < 200 for line in timeline_text(changed).splitlines())
 
 
 def test_the_time_before_the_first_piece_is_waiting(log):
@@ -69,11 +69,11 @@ def test_the_time_before_the_first_piece_is_waiting(log):
 
 def test_a_question_is_waiting_and_a_failed_call_is_seen(log):
     assert [s.kind for s in list_time_rows(log)[1].segments] == ["wait", "failed"]
-    assert "error" in text(log)
+    assert "error" in timeline_text(log)
 
 
 def test_the_sums_say_where_the_time_went(log):
-    assert "8.0 s in all: model 2.5 s · tools 2.0 s · waiting 3.5 s" in text(log)
+    assert "8.0 s in all: model 2.5 s · tools 2.0 s · waiting 3.5 s" in timeline_text(log)
 
 
 def test_short_times_are_milliseconds_and_what_took_none_is_left_out():
@@ -81,14 +81,14 @@ def test_short_times_are_milliseconds_and_what_took_none_is_left_out():
         at(0, e.Started(call_id="a", name="a")),
         at(0.0124, e.Result(call_id="a", name="a", duration=0.012)),
     ]
-    assert text(log).startswith("12 ms in all: tools 12 ms\n")
+    assert timeline_text(log).startswith("12 ms in all: tools 12 ms\n")
 
 
 def test_parallel_calls_count_once_in_the_sum():
     calls = [at(0, e.Started(call_id=c, name=c)) for c in "ab"] + [
         at(2, e.Result(call_id=c, name=c, duration=2.0)) for c in "ab"
     ]
-    assert "tools 2.0 s" in text(calls)
+    assert "tools 2.0 s" in timeline_text(calls)
 
 
 def test_the_pause_before_a_retry_belongs_to_the_next_request():
@@ -126,14 +126,14 @@ def test_blocks_without_requests_still_show():
 
 
 def test_bars_are_as_long_as_their_time(log):
-    bars = [line.split("|")[1] for line in text(log).splitlines()[1:]]
+    bars = [line.split("|")[1] for line in timeline_text(log).splitlines()[1:]]
     assert {len(b) for b in bars} == {48}
     assert bars[0].rstrip() == "░" * 3 + "▒" * 15
     assert bars[2] == " " * 36 + "░" * 12
 
 
 def test_html_has_text_bars_and_nothing_that_a_sanitizer_takes(log):
-    html = timeline(log)
+    html = timeline_html(log)
     assert "▒" * 10 in html
     assert not re.search(r"<(script|style|svg|img|link)|class=|on\w+=", html)
 
@@ -143,13 +143,13 @@ def test_names_are_escaped(log):
         at(0, e.Started(call_id="x", name="<script>alert(1)</script>")),
         at(1, e.Result(call_id="x", name="y", duration=1.0)),
     ]
-    assert "<script" not in timeline(log)
+    assert "<script" not in timeline_html(log)
 
 
 @pytest.mark.parametrize("log", [[], [at(0, e.User())], EventLog("r")])
 def test_a_run_without_work_says_so(log):
-    assert "No time to show" in timeline(log)
-    assert "No time to show" in text(log)
+    assert "No time to show" in timeline_html(log)
+    assert "No time to show" in timeline_text(log)
 
 
 def test_very_many_calls_are_cut():
@@ -158,7 +158,7 @@ def test_very_many_calls_are_cut():
         for n in range(500)
         for x in (at(n, e.Started(call_id=str(n), name="t")), at(n, e.Result(call_id=str(n))))
     ]
-    assert "300 more" in timeline(log)
+    assert "300 more" in timeline_html(log)
 
 
 def test_a_run_shows_its_timeline(log):
@@ -217,7 +217,9 @@ def test_words_of_simultaneous_sub_agents_belong_to_their_own_requests():
 
 
 def test_a_run_without_times_says_so():
-    assert "gave no times" in text([e.RunStart(), e.Started(call_id="c", name="x"), e.End()])
+    assert "gave no times" in timeline_text(
+        [e.RunStart(), e.Started(call_id="c", name="x"), e.End()]
+    )
 
 
 def test_names_and_notes_reach_the_terminal_without_escape_sequences():

@@ -21,14 +21,14 @@ from agent_nb.view.layout import page
 from agent_nb.view.nodes import Code, Prose, Stack, Table
 from agent_nb.view.state.cards import RespondCard
 from agent_nb.view.state.fold import RunView
-from agent_nb.view.typed_answer import LONGEST_CELL, MOST_COLUMNS, MOST_ROWS, nodes
+from agent_nb.view.typed_answer import LONGEST_CELL, MOST_COLUMNS, MOST_ROWS, answer_nodes
 
 TEA = {"name": "tea", "price": 3.5}
 OIL = {"name": "oil", "price": None}
 
 
 def of(value, name="T", order=()):
-    return nodes(json.dumps(value), name, order)
+    return answer_nodes(json.dumps(value), name, order)
 
 
 def tables(found):
@@ -91,7 +91,7 @@ def test_everything_is_bounded_and_says_what_is_left_out():
     "broken", ["", "[{", "not json", "NaN x", "[" * 5000, "[" * 900 + "]" * 900, '{"a":' * 5000]
 )
 def test_a_typed_text_that_is_not_json_is_shown_as_it_is(broken):
-    found = nodes(broken, "T")
+    found = answer_nodes(broken, "T")
     assert isinstance(found[0], Code) or broken.endswith("]")
     assert all(text.draw(node) or node for node in found)
 
@@ -184,10 +184,10 @@ def test_json_that_is_being_written_is_code_and_words_are_prose():
     view = RunView()
     view.apply(log([])[0])
     view.apply(e.Delta(block="1.1", of="respond", text='{"value": [', turn=1))
-    card = view.answer
+    card = view.texts.answer
     assert isinstance(respond(card, Context(live=True)), Code)
     view.apply(e.Delta(block="2.1", of="respond", text="Let me see", turn=2))
-    assert isinstance(respond(view.answer, Context(live=True)), Prose)
+    assert isinstance(respond(view.texts.answer, Context(live=True)), Prose)
 
 
 def test_a_text_without_letters_is_no_json_code():
@@ -195,10 +195,10 @@ def test_a_text_without_letters_is_no_json_code():
     view.apply(log([])[0])
     for text_ in ("", "\n "):
         view.apply(e.Delta(block="1.1", of="respond", text=text_, turn=1))
-        assert not view.answer.is_json_code
-        assert isinstance(respond(view.answer, Context(live=True)), Prose)
+        assert not view.texts.answer.is_json_code
+        assert isinstance(respond(view.texts.answer, Context(live=True)), Prose)
     view.apply(e.Delta(block="1.1", of="respond", text="[", turn=1))
-    assert view.answer.is_json_code
+    assert view.texts.answer.is_json_code
 
 
 def test_the_terminal_shows_the_table_once_and_no_raw_json():

@@ -7,6 +7,8 @@ from typing import Any
 
 import ipywidgets as w
 import pytest
+from ipywidgets.widgets.widget_bool import ToggleButtonStyle
+from ipywidgets.widgets.widget_string import HTMLStyle
 
 from agent_nb import events as e
 from agent_nb.events.event_json import encode_event
@@ -79,11 +81,12 @@ def test_every_step_of_a_rich_run_can_be_painted(painter, rich):
 def test_a_style_is_made_with_its_first_widget_and_closed_with_all(acts, rich):
     painter = WidgetPainter(acts, "collapse", lambda: True)
     painter.paint(RunView(), None)
-    assert not {"maths", "toggle"} & vars(painter.board.kit).keys()
+    styles = painter.board.kit._styles
+    assert list(styles) == [HTMLStyle]
     play(painter, rich.seen)
-    toggle = painter.board.kit.toggle
+    assert ToggleButtonStyle in styles
     painter.close()
-    assert toggle.comm is None
+    assert {style.comm for style in styles.values()} == {None}
 
 
 def test_a_button_is_disabled_until_its_presses_are_heard(painter, acts, rich, monkeypatch):
@@ -234,12 +237,15 @@ def test_a_long_answer_takes_few_widgets_and_few_bytes(painter, long_answer):
     assert sent <= 5.5 * len(LONG)
 
 
-def test_a_text_of_any_length_uses_few_widgets(painter, begun, monkeypatch):
+@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.long)])
+def test_a_text_of_any_length_uses_few_widgets(painter, begun, monkeypatch, every):
     monkeypatch.setattr(prose_slot, "RECENT", 200)  # as if the text were twenty times as long
     begun.stream("r", "respond", LONG, size=100)
     view, most = RunView(), 0
-    for event in begun.seen:
+    for number, event in enumerate(begun.seen):
         view.apply(event)
+        if number % every:
+            continue
         painter.paint(view, event.ts)
         most = max(most, len(below(painter.board.root)))
     assert most <= 60
@@ -267,14 +273,17 @@ def test_the_kernel_gives_a_sign_of_life_each_second_until_the_end(painter, begu
     assert all(f"{name} 1s {theme.SILENCE}s" in style_sheet() for name in theme.BEATS)
 
 
-def test_parts_with_formulas_are_typeset_once_when_they_are_finished(painter, begun):
+@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.long)])
+def test_parts_with_formulas_are_typeset_once_when_they_are_finished(painter, begun, every):
     part = "Let $x_{%}$ be as it was, and so on and on until it is a paragraph of some length. "
     begun.stream(
         "r", "respond", "".join(part.replace("%", str(i)) * 6 + "\n\n" for i in range(80)), size=40
     )
     view, seen = RunView(), []
-    for event in begun.seen:
+    for number, event in enumerate(begun.seen):
         view.apply(event)
+        if number % every:
+            continue
         painter.paint(view, event.ts)
         seen += [x for x in find(painter, w.HTMLMath) if x not in seen]
     assert find(painter, w.HTMLMath) == seen
@@ -335,6 +344,10 @@ def asked(begun: Any) -> RunView:
     begun.call("k", "write", {"file": "a", "content": "b\n"})
     begun(e.Approval(call_id="k", stage="requested", args={"file": "a", "content": "b\n"}))
     return RunView().extend(begun.seen)
+
+
+def panel(painter: WidgetPainter) -> Any:
+    return next(x for x in below(painter.board.root) if "agent-nb-panel" in x._dom_classes)
 
 
 def button(painter: WidgetPainter, label: str) -> Any:
@@ -428,6 +441,68 @@ def test_a_question_two_runs_deep_has_its_buttons(painter, begun):
     begun(e.Approval(call_id="k", stage="requested", args={"file": "a"}, span="m", parent="mid"))
     painter.paint(RunView().extend(begun.seen), 0.0)
     assert {"Approve", "Deny", "Edit"} <= set(labels(painter))
+
+
+@pytest.mark.parametrize("asked_first", ["a", "b"])
+def test_the_end_of_a_question_leaves_the_editor_of_another_alone(painter, begun, asked_first):
+    """A front end makes each child of a box anew that stands below one that was exchanged."""
+    for key in "ab":
+        begun.call(key, "write", {"file": key})
+    view, shown = RunView().extend(begun.seen), []
+    for key in sorted("ab", key=lambda key: key != asked_first):
+        view.apply(e.Approval(call_id=key, stage="requested", args={"file": key}))
+        painter.paint(view, 0.0)
+    painter.presses.opened["b"] = "edit"
+    painter.paint(view, 0.0)
+    field(painter, "file").value = "typed"
+    for event in (
+        e.Approval(call_id="a", stage="decided", decision="deny", by="policy"),
+        e.Result(call_id="a", name="write", content="nobody answered", status="denied"),
+    ):
+        shown.append((field(painter, "file"), *panel(painter).children))
+        view.apply(event)
+        painter.paint(view, 0.0)
+    assert (field(painter, "file"), *panel(painter).children) == shown[0] == shown[1]
+    assert field(painter, "file").value == "typed"
+    assert "nobody answered" in text(painter)
+
+
+def test_a_bar_above_a_run_inside_leaves_the_widgets_of_its_question_alone():
+    stack = slots.Stack(Kit(lambda _: None, SLOTS))
+    form = nodes.Form((nodes.Editor("k", (nodes.Field("reason", "line", ""),)),))
+    shown = []
+    for above in ((), (nodes.Bar(0.5, ""),), (nodes.Pre("printed"), nodes.Bar(1.0, ""))):
+        stack.show(nodes.Stack((*above, form)))
+        shown.append([x for x in below(stack.widgets[0]) if type(x) is w.Text])
+    assert shown[0] == shown[1] == shown[2]
+    assert len(shown[0]) == 1
+
+
+def test_a_formula_that_comes_late_leaves_the_editor_below_alone():
+    """A front end makes each child of a box anew that stands below one that was exchanged."""
+    stack = slots.Stack(Kit(lambda _: None, SLOTS))
+    form = nodes.Form((nodes.Editor("k", (nodes.Field("reason", "line", ""),)),))
+    boxes, texts = [], ("plain words", "energy $E=mc^2$", "plain words")
+    for node in map(nodes.Prose, texts):
+        stack.show(nodes.Stack((node, form, nodes.Row((nodes.T("below"),)))))
+        boxes.append(stack.widgets[0].children)
+    assert boxes[0] == boxes[1] == boxes[2]
+    html = boxes[0][0].children[0]
+    assert type(html) is w.HTMLMath
+    assert "plain words" in html.value
+    assert type(boxes[0][2]) is w.HTML  # nothing to type stands below
+
+
+def test_a_question_puts_text_above_it_in_a_box_as_it_appears():
+    stack = slots.Stack(Kit(lambda _: None, SLOTS))
+    text, form = nodes.Prose("energy $E=mc^2$"), nodes.Form((nodes.Row((nodes.T("?"),)),))
+    stack.show(nodes.Stack((text,)))
+    (html,) = stack.widgets[0].children
+    stack.show(nodes.Stack((text, form)))
+    (box, _) = stack.widgets[0].children
+    assert box.children == (html,)
+    stack.show(nodes.Stack((text,)))
+    assert stack.widgets[0].children == (box,)
 
 
 def test_a_run_inside_a_call_needs_widgets_only_while_it_asks():

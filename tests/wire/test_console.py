@@ -7,9 +7,8 @@ import itertools
 import pytest
 
 from agent_nb.tools.values import Collector
-from agent_nb.wire.console import Console
+from agent_nb.wire.console import Console, is_bar
 from agent_nb.wire.hidden_characters import strip_ansi
-from agent_nb.wire.progress_bar import is_bar
 
 BAR = "\r  0%|          | 0/5 [00:00<?, ?it/s]\r 40%|████      | 2/5 [00:00<00:00, 19.9it/s]\r100%|██████████| 5/5 [00:00<00:00, 20.1it/s]"
 UP = "\x1b[A"
@@ -64,6 +63,14 @@ def test_however_the_text_is_cut_the_same_stays(text: str) -> None:
     for at in range(len(text) + 1):
         assert taken([text[:at], text[at:]]) == Console.render_screen(text)
     assert taken(list(text)) == Console.render_screen(text)
+
+
+@pytest.mark.parametrize("end", ["", f"\n\ri: 0it [00:00, ?it/s]{UP}"])
+@pytest.mark.parametrize("size", [1, 3_000, 9_000])
+def test_a_long_line_behind_a_bar_stays_however_it_is_cut(end: str, size: int) -> None:
+    line = f"START{'.' * 4_500}END\n"
+    text, console = f"\r 50%|##   | 5/10 [00:02<00:02, 1.9it/s]{end}{line}", Console()
+    assert "".join(console.feed(text[at : at + size]) for at in range(0, len(text), size)) == line
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -184,7 +191,28 @@ def test_a_collector_keeps_what_stays() -> None:
 
 def test_every_form_of_escape_sequence_is_taken_out() -> None:
     link = "\x1b]8;;https://x.org\x1b\\link\x1b]8;;\x07"
+    assert strip_ansi("a\x1bkthe title\x1b\\b\x1bPtmux;\x1b\x1b]0;title\x07\x1b\\c") == "abc"
+    passed = "\x1bPtmux;\x1b\x1b]8;;http://h\x1b\x1b\\\x1b\\"
+    assert strip_ansi(f"a{passed}{passed}b") == "ab"
+    unended = "\x1b\x1bPtmux;" * 20_000
+    assert strip_ansi(unended) == unended
     assert strip_ansi(f"\x1b[1mbold\x1b(B\x1b[m {link} \x1b7\x1b=end") == "bold link end"
+
+
+@pytest.mark.parametrize("end", ["\x1b\\", "\x07", "\x9c"])
+@pytest.mark.parametrize("begin", ["]", "P", "X", "^", "_"])
+def test_a_string_for_the_terminal_is_taken_out_whole(begin: str, end: str) -> None:
+    text = f"a\x1b{begin}Gf=100;iVBO\nRw0K{end}b"
+    assert strip_ansi(text) == "ab"
+    assert strip_ansi(f"{text}{text}\x1b[1mc") == "ababc"
+
+
+@pytest.mark.parametrize("begin", ["]", "P", "X", "^", "_"])
+def test_a_string_for_the_terminal_without_an_end_takes_nothing_else(begin: str) -> None:
+    cut = f"\x1b{begin}payload"
+    assert strip_ansi(f"{cut}\nlater") == f"{cut}\nlater"
+    assert strip_ansi(f"{cut}\x1b[1m later\x1b]0;title\x07\n") == f"{cut} later\n"
+    assert strip_ansi(cut * 20_000) == cut * 20_000
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\rredrawn\n"])
@@ -195,3 +223,10 @@ def test_a_long_line_that_comes_in_pieces_is_neither_repeated_nor_cut(end: str, 
     out = "".join(console.feed(text[at : at + size]) for at in range(0, len(text), size))
     assert out == f"before\n{line}\n{end.strip()}\n".replace("\n\n", "\n")
     assert console.close() == ""
+
+
+def test_an_open_line_of_many_pieces_takes_linear_time():
+    """In quadratic time it would exceed the test's time limit."""
+    console = Console()
+    pieces = [console.feed("0123456789") for _ in range(200_000)]
+    assert "".join([*pieces, console.close()]) == "0123456789" * 200_000

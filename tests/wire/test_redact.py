@@ -8,6 +8,7 @@ import json
 import string
 import textwrap
 from itertools import pairwise
+from urllib.parse import quote, urlencode
 
 import pytest
 from helpers.examples import count_examples
@@ -189,6 +190,9 @@ def test_texts_without_a_hash_are_cleaned_too():
         lambda key: repr(f'it\'s "{key}"'),
         html.escape,
         lambda key: html.escape(key, quote=False),
+        quote,
+        lambda key: f"https://h/?a={quote(key, safe='')}&b",
+        lambda key: urlencode({"key": key}),
         lambda key: json.dumps({"inner": json.dumps({"key": key})}),
         lambda key: json.dumps({"inner": json.dumps({"key": key}, ensure_ascii=False)}),
         lambda key: json.dumps(f"KeyError: {key!r}"),
@@ -236,33 +240,50 @@ def test_a_value_of_any_depth_is_cleaned():
     assert clean == "[redacted API key]"
 
 
+SECRET_NAMES = (
+    "OPENAI_API_KEY",
+    "OPENAI_API_KEY2",
+    "HF_TOKEN",
+    "DB_PASSWORD",
+    "PGPASSWORD",
+    "MY_SECRET",
+    "X_API_KEY_2",
+    "apikey",
+    "SMTP_PASS",
+    "MYSQL_PWD",
+)
+ORDINARY_NAMES = (
+    "KEYBOARD",
+    "TOKENIZERS_PARALLELISM",
+    "PWD",
+    "OLDPWD",
+    "PATH",
+    "MONKEY",
+    "COMPASS",
+    "KEY_FILE",
+)
+
+
 def test_variables_are_known_by_the_last_word_of_their_name():
-    long = "x" * 12
-    env = dict.fromkeys(
-        [
-            "OPENAI_API_KEY",
-            "HF_TOKEN",
-            "DB_PASSWORD",
-            "MY_SECRET",
-            "X_API_KEY_2",
-            "apikey",
-            "KEYBOARD",
-            "TOKENIZERS_PARALLELISM",
-            "PWD",
-            "PATH",
-        ],
-        long,
-    )
-    env["GOOGLE_APPLICATION_CREDENTIALS"] = "/home/user/key.json"
-    env["SHORT_KEY"] = "tiny"
-    assert set(environment_secrets(env)) == {
-        "OPENAI_API_KEY",
-        "HF_TOKEN",
-        "DB_PASSWORD",
-        "MY_SECRET",
-        "X_API_KEY_2",
-        "apikey",
-    }
+    env = dict.fromkeys((*SECRET_NAMES, *ORDINARY_NAMES), "x" * 12) | {"SHORT_KEY": "tiny"}
+    assert set(environment_secrets(env)) == set(SECRET_NAMES)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/home/user/key.json",
+        "~/service-account",
+        r"C:\Users\me\key.json",
+        "D:/service-account",
+        r"\\server\service-account",
+        "keys/service.json",
+    ],
+)
+def test_credentials_that_are_a_path_are_not_secret(path):
+    names = ("GOOGLE_APPLICATION_CREDENTIALS", "ORIGINAL_PWD", "MY_CREDENTIAL")
+    assert environment_secrets(dict.fromkeys(names, path)) == {}
+    assert environment_secrets({"MY_SECRET": path}) == {"MY_SECRET": path}
 
 
 def test_the_password_of_an_address_is_a_secret_and_the_address_is_none():

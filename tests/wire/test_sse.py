@@ -204,6 +204,16 @@ def test_a_frame_beyond_the_limit_is_an_error_and_the_decoder_goes_on(size):
     assert [f.data for f in decoder.feed(b"data: after\n\n")] == ["after"]
 
 
+@pytest.mark.parametrize("begun", [b"", b"data: ok\n\n", b"data: ok\r\n\r\n"])
+def test_a_frame_beyond_the_limit_that_is_a_whole_chunk_is_an_error(begun):
+    decoder = SSEDecoder(limit=100)
+    decoder.feed(begun)
+    assert [f.data for f in decoder.feed(b"data: " + b"x" * 94 + b"\n\n")] == ["x" * 94]
+    with pytest.raises(WireError, match="larger than 100 bytes"):
+        decoder.feed(b"data: " + b"x" * 95 + b"\n\n")
+    assert [f.data for f in decoder.feed(b"data: after\n\n")] == ["after"]
+
+
 def test_what_was_complete_before_a_fault_is_not_lost():
     decoder = SSEDecoder(limit=20)
     assert [f.data for f in decoder.feed(b"data: a\n\ndata: " + b"x" * 30 + b"\n\n")] == ["a"]

@@ -1,13 +1,10 @@
-"""Find dates and times in a text, and read which days and which time of day they name.
+"""Finds dates and times in a text, and reads which days and which time of day they name.
 
-Why: a result that states the time of its run differs in every run and still means the same.
-`surroundings.Span` decides whether a value is the time of a run.
+A result that states the time of its run differs in every run and still means the same.
 
 Rules
-- A value means a second, a minute ("12:30") or a day ("2026-11-27").
-- Its zone is the offset or UTC behind it. Other letters of a zone, such as CET, and the `tzinfo` of
-  a `datetime` are ignored.
-- Digits such as 03/04/2026 are read as day first and as month first.
+- A value's zone is the offset or UTC behind it. Other letters of a zone, such as CET, and the
+  `tzinfo` of a `datetime` are ignored.
 - `_FORMS` lists the longer forms first: of values that overlap, `masks` takes the first.
 """
 
@@ -43,8 +40,7 @@ _STRUCT_TIME = (
     r"tm_hour=(?P<hour>\d+), tm_min=(?P<minute>\d+), tm_sec=(?P<second>\d+), "
     r"tm_wday=\d, tm_yday=\d+, tm_isdst=-?\d"
 )
-# Each form with an example. The pattern around them keeps a form from matching inside a longer
-# number, version or time.
+# Each form with an example. The pattern around them excludes matches in longer numbers.
 _FORMS = tuple(
     re.compile(rf"(?<![\d.:]){form}(?![\d:]|\.\d)")
     for form in (

@@ -1,13 +1,8 @@
-"""Find out whether code reads a clock or runs a shell, itself or through functions of the project.
+"""Finds out whether code reads a clock or runs a shell, itself or through functions of the project.
 
-Why: a replay compares each result with the recorded one. If the code measures time, a duration in
-the results may differ; else the duration is the result itself, and must be equal.
-
-Rules
-- Reading a clock counts, however the value is used; waiting (`time.sleep`) does not.
-- In doubt the answer is yes: a call of any method with the name `now` counts.
-- A shell counts as a clock: what its commands measure cannot be known.
-- No code is run: `tools.ProjectSearch` collects the source texts and the names that they use.
+If the code measures time, a duration in its results may differ in a replay; else the duration is
+the result itself, and must be equal. In doubt the answer is yes: any method `now` counts, and so
+does a shell, because what its commands measure cannot be known. No code is run.
 """
 
 from __future__ import annotations

@@ -1,15 +1,9 @@
-"""Find durations and rates in a result, and decide whether two of them are alike.
+"""Finds durations and rates in a result, and decides whether two of them are alike.
 
-Why apart from `clock`: how long something took differs each time, but "worked 7.5 hours" and
-"900 rows/s" are results. So a difference is tolerated only where something measures (`Measures`).
-
-Rules
-- In results of code that reads a clock, rates and numbers with a unit of time may differ. A number
-  of seconds or more needs a decimal point, or a larger unit before it (`1min 3s`).
-- In the output of a shell, phrases such as `in 0.42s` may differ.
-- In every result, lines that test runners and progress bars print may differ, in exact forms only.
-- Values of one unit are alike if the larger is at most `LARGEST_RATIO` times the smaller; values
-  below `SMALLEST` count as `SMALLEST`.
+How long something took differs each time, but "worked 7.5 hours" and "900 rows/s" may be results.
+So a difference is tolerated only where something measures (`Measures`): in results of code that
+reads a clock, in phrases such as `in 0.42s` of a shell's output, and in the exact forms of lines
+that test runners and progress bars print.
 """
 
 from __future__ import annotations
@@ -106,7 +100,10 @@ class Quantity(msgspec.Struct, frozen=True, kw_only=True):
     unit: str = ""
 
     def is_like(self, other: Quantity) -> bool:
-        """Return whether both are durations, or rates of one unit, of about the same size."""
+        """Return whether both are durations, or rates of one unit, of about the same size.
+
+        The larger is at most `LARGEST_RATIO` times the smaller; those below `SMALLEST` count as it.
+        """
         small, large = sorted((max(self.value, SMALLEST), max(other.value, SMALLEST)))
         return self.unit == other.unit and large <= small * LARGEST_RATIO
 

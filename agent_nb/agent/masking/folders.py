@@ -1,12 +1,7 @@
-"""Find a run's folders in a text: working folder, temporary folder, folders of the interpreter.
+"""Finds a run's folders in a text: working folder, temporary folder, folders of the interpreter.
 
-Why digests: a record must not show where its author works. Length and digest of a path are enough
-to find it in a text: each stretch of that length that begins like a path is compared.
-
-Rules
-- A record may come from a stranger: its entries for folders may have any form.
-- Folders of packages (`site-packages`) are recognised by their names, without the record.
-- Texts and paths are compared with the user's home hidden (`record.Home`).
+A record must not show where its author works, so it has length and digest of each path. They are
+enough to find the path: each stretch of that length that begins like a path is compared.
 """
 
 from __future__ import annotations
@@ -38,8 +33,7 @@ _PATH_END = re.compile(r"[\s'\"<>,;()\[\]]|(?<![A-Za-z]):|:(?![\\/])|(?<=\w\w):"
 _LONGEST_PATH = 1024  # characters of a path before the name of a folder of packages
 _LONGEST_FOLDER = 4096  # characters of a path; longer ones would fill the memory in `_find_path`
 _NAME = re.compile(r"[\\/](?P<name>[^\\/\s'\"<>:,;()\[\]]+)")  # of a file or folder in a folder
-# `tempfile` makes up 8 characters of `_RANDOM_ALPHABET`. In two names, up to 3 of them may be equal
-# by chance.
+# `tempfile` makes up 8 characters of `_RANDOM_ALPHABET`. In two names, up to 3 may be equal.
 _RANDOM_LENGTH = 8
 _FEWEST_DIFFERENT = 5
 _RANDOM_ALPHABET = re.compile(r"[a-z0-9_]*")
@@ -88,13 +82,8 @@ class PathPiece(msgspec.Struct, frozen=True, kw_only=True):
 
 def digest_folder(folder: str) -> list[int | str]:
     """Return length and digest of a folder's path, home hidden: enough to find it in a text."""
-    hidden = hide_home(folder)
+    hidden = Home.of_user().hide(folder)
     return [len(hidden), digest_value(hidden)]
-
-
-def hide_home(text: str) -> str:
-    """Return a text with the user's home folder replaced by a sign (`record.Home`)."""
-    return Home(os.path.expanduser("~")).hide(text)
 
 
 def describe_folders(folder: str) -> dict[str, Any]:
@@ -142,8 +131,8 @@ def find_folders(text: str, known: Mapping[str, set[str]]) -> Iterator[PathPiece
 def differ_at_random(recorded: str, fresh: str) -> bool:
     """Return whether two unequal names differ only in what `tempfile` or `mktemp` makes up.
 
-    Both are names of `mktemp` (`tmp.a1B2c3`), or they differ only within 8 neighbouring characters
-    of `tempfile`'s alphabet, in at least 5 of them.
+    Both are names of `mktemp` (`tmp.a1B2c3`), or, as `tmpab12cd_3.csv` and `tmpxk09e_7q.csv`, they
+    differ only within 8 neighbouring characters of `tempfile`'s alphabet, in at least 5 of them.
     """
     if _MKTEMP.fullmatch(recorded) and _MKTEMP.fullmatch(fresh):
         return True
@@ -152,7 +141,7 @@ def differ_at_random(recorded: str, fresh: str) -> bool:
     first = next(  # index of the first difference
         (n for n, pair in enumerate(zip(recorded, fresh, strict=True)) if len(set(pair)) > 1), 0
     )
-    # of the 8 characters, up to 3 at the beginning may be equal by chance
+    # the 8 characters may begin before the difference: up to 3 of them may be equal by chance
     last = min(first, len(recorded) - _RANDOM_LENGTH)
     for start in range(max(0, first - _RANDOM_LENGTH + _FEWEST_DIFFERENT), last + 1):
         end = start + _RANDOM_LENGTH

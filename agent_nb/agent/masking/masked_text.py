@@ -1,8 +1,8 @@
-"""Mask one text: replace what differs from run to run, whatever the other text says.
+"""Masks one text: replaces what differs from run to run, whatever the other text says.
 
-Why before the comparison: a traceback or a set has no counterpart piece by piece in another text.
-
-`masks` compares the masked texts, and reports what was replaced differently in them.
+Masking comes before the comparison: a traceback or a set has no counterpart piece by piece in
+another text. `masks` compares the masked texts, and reports what was replaced differently in them.
+`mask_text` lists the steps; the masks that it applies are at the end of this file.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from ...record import Home
+from ...tools import parse_quietly
 from ...wire import Console
 from . import folders
 
@@ -60,6 +62,7 @@ class MaskedText:
         self.text = _TRACEBACK.sub(self._cut_traceback, self.text)
 
     def _cut_traceback(self, match: re.Match[str]) -> str:
+        """Return a heading and the cell's frames in place of a match of `_TRACEBACK`."""
         frames = [frame for frame in _FRAME_START.split(match["frames"]) if frame]
         cell_frames = MaskedText("".join(filter(_OWN_FRAME.match, frames)))
         for mask in _FRAME_MASKS:
@@ -88,7 +91,7 @@ def mask_text(text: str, project_masks: Iterable[Mask], *, timing: bool) -> Mask
     masked.cut_tracebacks()
     for mask in (*(_TIMING if timing else ()), *_GENERAL, _SETS):
         masked.apply(mask)
-    masked.text = folders.hide_home(masked.text)
+    masked.text = Home.of_user().hide(masked.text)
     masked.strip()
     return masked
 
@@ -96,7 +99,7 @@ def mask_text(text: str, project_masks: Iterable[Mask], *, timing: bool) -> Mask
 def _sort_items(match: re.Match[str]) -> str:
     """Return the text of a set with its items sorted, any other text unchanged."""
     try:
-        value = ast.literal_eval(match[0])
+        value = ast.literal_eval(parse_quietly(match[0], "eval"))
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return match[0]
     return f"{{{', '.join(sorted(map(repr, value)))}}}" if isinstance(value, set) else match[0]
@@ -145,7 +148,7 @@ _TIMING = tuple(
         (rf"\n{_SLOW}|^{_SLOW}\n?", ""),
     )
 )
-# in all results
+# In all results. Repetitions are bounded: else many beginnings would take quadratic time.
 _GENERAL = tuple(
     Mask(name, re.compile(pattern), replacement)
     for name, pattern, replacement in (
@@ -155,7 +158,11 @@ _GENERAL = tuple(
         ("cell number", r"ipykernel_\d+[/\\]\d+\.py", "ipykernel"),
         # <object at 0x7f…>, <Thread(Thread-3 (work), started 1402…)>, <Task … name='Task-7'
         ("address", r"(?<= at )0x[0-9a-fA-F]+(?=[>,\s])", "0x…"),
-        ("thread", r"(?<=Thread\()((?:Thread-)?)\d*+([^<>,]*,[^<>]*?) \d+(?=\)>)", r"\1…\2 …"),
+        (
+            "thread",
+            r"(?<=Thread\()((?:Thread-)?)\d*+([^<>,]{0,200},[^<>]{0,200}?) \d{1,20}(?=\)>)",
+            r"\1…\2 …",
+        ),
         ("task", r"(?<=<Task )(\w+ name='Task-)\d+", r"\1…"),
         # (image/png, 12,345 bytes)
         ("picture", r"\((image/[\w.+-]+), [\d,]+ bytes\)", r"(\1)"),
@@ -173,6 +180,10 @@ _GENERAL = tuple(
             r"\1",
         ),
         # the meter of tqdm: [00:01<00:02, 3.4it/s]
-        ("time", r"\[\d+:\d\d(?::\d\d)?(?:<[^\]\n]*|, [^\]\n]*/(?:s|it)[^\]\n]*)\]", "[…]"),
+        (
+            "time",
+            r"\[\d+:\d\d(?::\d\d)?(?:<|, (?=[^\]\n]{0,400}/(?:s|it)))[^\]\n]{0,400}\]",
+            "[…]",
+        ),
     )
 )

@@ -1,20 +1,13 @@
-"""Compare a result with the recorded one, strictly: for tests.
+"""Compares a result with the recorded one, strictly: for tests.
 
-Why not `record.normalize`, which ordinary replays use: in a replay a difference costs a run of the
-model, so a doubtful difference does not count. A test must not overlook a change, nor report a
-change where only the clock, the machine or the order of a set differs.
+In ordinary replays (`record.normalize`) a difference costs a run of the model, so a doubtful one
+does not count. A test must not overlook a change, nor report one where only the clock, the machine
+or the order of a set differs.
 
-Rules
-- Equal values count as the same before anything is masked; values in JSON are compared one by one.
-- First each text is masked without regard to the other (`masked_text`): tracebacks, addresses,
-  cell numbers, the order of sets, patterns of the notebook's project (`Rule`) and the like.
-- Then the pieces of both texts (times, durations, paths) are compared in pairs; the text between
-  them must be equal.
-- Two pieces may differ if both are times near their own run (or one time of day on its days), the
-  same folder of their own run, made-up names of temporary files, or alike durations where these are
-  tolerated (`Measures`).
-- `Verdict.masked` lists, once each, the differences that did not count, including what the
-  first step masks (colours, blanks, overwritten text, …).
+First each text is masked without regard to the other (`masked_text`): tracebacks, addresses, the
+order of sets, patterns of the project (`Rule`) and the like. Then the pieces that may differ
+(times, durations, paths) are compared in pairs, each with the time and the folders of its own run;
+the text between them must be equal.
 """
 
 from __future__ import annotations

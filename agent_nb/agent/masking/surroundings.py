@@ -1,13 +1,7 @@
 """When and where a run took place: its time, time zone and folders.
 
-Why: `masks` lets two values differ only if each is the time, or a folder, of its own run. A date in
-the data must not differ.
-
-Rules
-- A value is the time of a run if the second, minute or day that it means touches the run, or the
-  `TOLERANCE` seconds before or after it.
-- A value without a zone is read in UTC and in the run's local time; a single fit is enough.
-- A record may come from a stranger: its place may hold any JSON value.
+`masks` lets two values differ only if each is the time, or a folder, of its own run: a date in the
+data must not differ. A value without a zone is read in UTC and in local time; one fit is enough.
 """
 
 from __future__ import annotations
@@ -39,7 +33,10 @@ class Span(msgspec.Struct, frozen=True, dict=True):
     offset: int = 0
 
     def holds(self, clock: Clock, *, whole_day: bool = False) -> bool:
-        """Return whether a value is the time of this run; `whole_day`: whatever its time of day."""
+        """Return whether a value is the time of this run; `whole_day`: whatever its time of day.
+
+        It is if the second, minute or day that it means touches the run, extended by `TOLERANCE`.
+        """
         try:
             return any(
                 start <= self.ended + TOLERANCE and start + length >= self.began - TOLERANCE
@@ -85,14 +82,23 @@ class Span(msgspec.Struct, frozen=True, dict=True):
         for zone in [clock.zone] if clock.zone else [UTC, self._local]:
             # a value with a date that does not exist means no day
             for day in named_days if clock.has_date else self._find_days(clock, zone):
-                midnight = datetime(day.year, day.month, day.day, tzinfo=zone)
-                yield (midnight + timedelta(seconds=seconds)).timestamp(), length
+                moment = datetime(day.year, day.month, day.day, tzinfo=zone)
+                moment += timedelta(seconds=seconds)
+                start, again = moment.timestamp(), moment.replace(fold=1).timestamp()
+                # where clocks change, a day has 23 or 25 hours
+                next_day = (moment + timedelta(1)).timestamp()
+                yield start, next_day - start if length == DAY else length
+                if again > start:  # the hour that comes twice; earlier in one that is left out
+                    yield again, length
 
-    def _find_days(self, clock: Clock, zone: tzinfo) -> set[date]:
-        """Return the first and last day of the run, if a value without a year may mean them."""
-        days = {datetime.fromtimestamp(t, zone).date() for t in (self.began, self.ended)}
+    def _find_days(self, clock: Clock, zone: tzinfo) -> Iterator[date]:
+        """Yield the days that touch the run and that a value without a year may mean."""
+        touching = self.began - TOLERANCE, self.ended + TOLERANCE
+        first, last = (datetime.fromtimestamp(t, zone).date() for t in touching)
         named = clock.month_and_day
-        return {day for day in days if named in (None, (day.month, day.day))}
+        # one year has all names of days
+        days = (first + timedelta(n) for n in range(min((last - first).days, 366) + 1))
+        return (day for day in days if named in (None, (day.month, day.day)))
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,9 +112,9 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
         """Return the side of a run whose place `describe_place` or a record has described."""
         zone, offset = description.get("zone"), description.get("offset")
         zone = zone if isinstance(zone, str) else ""
-        span = Span(began, ended, zone, offset if isinstance(offset, int) else 0)
+        offset = offset if isinstance(offset, int) and abs(offset) < DAY else 0
         folders = Folders(**{name: description.get(name) for name in Folders.__struct_fields__})
-        return cls(span=span, folders=folders)
+        return cls(span=Span(began, ended, zone, offset), folders=folders)
 
 
 def describe_place(folder: str) -> dict[str, Any]:

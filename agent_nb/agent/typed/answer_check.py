@@ -1,17 +1,12 @@
-"""Check the answer of each turn against its type, and record the value instead of the text.
+"""Checks the answer of each turn against its type, and records the value instead of the text.
 
-Why at the end of a turn: a text is the answer only if no call follows it in its turn. So the blocks
-of text wait until then; their deltas are shown at once.
+A text is the answer only if no call follows it in its turn. So the blocks of text wait until the
+end of the turn; their deltas are shown at once.
 
 Rules
 - A valid answer is one `respond` of canonical JSON, marked with its type's name (`Answer.TYPED`).
 - An invalid answer stays as the model wrote it. Its fault goes back to the model, at most
   `CORRECTIONS` times in a run.
-- Text of a turn that calls tools, and of a turn that broke off, is not the answer.
-- A call of the final tool, which takes the answer (`output_way`), is refused beside other calls;
-  the other calls run.
-- Events after a waiting block wait too, except deltas of thoughts. A call, or an answer by the
-  final tool, ends the waiting, since the text before it is not the answer.
 """
 
 from __future__ import annotations
@@ -62,7 +57,7 @@ class AnswerCheck:
 
     def recount(self, run: Iterable[Event]) -> None:
         """Count the invalid answers of a run that is resumed."""
-        codes = [e.code for e in run if isinstance(e, events.Error)]
+        codes = [e.code for e in run if isinstance(e, events.Error) and not e.span]
         self._invalid_answers = codes.count(InvalidOutput.CODE)
 
     def begin_turn(self, turn: Turn, way: OutputWay) -> TurnCheck | None:
@@ -97,11 +92,11 @@ class TurnCheck:
         out: list[Event] = []
         for event in fresh:
             delta = event if isinstance(event, events.Delta) else None
-            # of a call, or of an answer by the final tool
+            # a call, or an answer by the final tool, shows that the texts before are not the answer
             if delta is not None and (delta.of == "call" or delta.name == Answer.APART):
                 out += self._take_waiting()
-            is_thought = delta is not None and delta.of != "respond"
-            if isinstance(event, events.Respond) or (self._waiting and not is_thought):
+            is_shown_now = delta is not None and delta.of != "respond"
+            if isinstance(event, events.Respond) or (self._waiting and not is_shown_now):
                 self._waiting.append(event)
             else:
                 out.append(event)
@@ -145,14 +140,15 @@ class TurnCheck:
         the answer came by the final tool, its further blocks were shown already and are emptied.
         """
         by_tool = [e for e in responses if e.extra]
-        first, *others = by_tool or responses
+        first, blocks = (by_tool or responses)[0], {e.block for e in by_tool or responses}
         mark = {Answer.TYPED: self._output.name}
         for event in self._take_waiting():
             if event is first:
                 yield msgspec.structs.replace(event, content=text, incomplete=False, extra=mark)
-            elif event in others and by_tool:
-                yield msgspec.structs.replace(event, content="")
-            elif event not in others and not isinstance(event, events.Delta):
+            elif isinstance(event, events.Respond) and event.block in blocks:
+                if by_tool:
+                    yield msgspec.structs.replace(event, content="")
+            elif not isinstance(event, events.Delta):
                 yield event
 
     def _take_waiting(self) -> list[Event]:

@@ -1,11 +1,8 @@
-"""Read the calls of the final tool as text of the answer (see `output_way`).
+"""Reads the calls of the final tool as text of the answer (see `output_way`).
 
-Why: without a schema mode, a typed answer arrives as the arguments of a tool.
+Without a schema mode, a typed answer arrives as the arguments of a tool.
 
-Rules
-- Arguments that stream in are text of the answer at once; the whole call closes it.
-- Calls of other tools pass unchanged.
-- The parts come with their secrets hidden already. No dialect reads the text of the answer.
+Rule: the parts come with their secrets hidden already. No dialect reads the text of the answer.
 """
 
 from __future__ import annotations
@@ -17,7 +14,10 @@ from ...wire import dumps
 
 
 class FinalTool:
-    """Reads the final tool's calls of one turn; `answers` are their arguments as JSON text."""
+    """Reads the final tool's calls of one turn; `answers` are their arguments as JSON text.
+
+    Arguments that stream in are text of the answer at once; the whole call closes it.
+    """
 
     def __init__(self, name: str) -> None:
         self.answers: list[str] = []

@@ -1,16 +1,12 @@
-"""How a request asks for a typed answer: by the provider's schema mode, a final tool, or in text.
+"""How a request asks for a typed answer: with a schema, with a tool, or in the text.
 
-Why: providers differ, and the loop need not know how. Each request chooses anew, since a server may
-refuse the schema during a run.
+Each request of a run chooses anew, because the server may have refused the schema meanwhile.
 
-Rules
 - `schema`: the model accepts the schema with the request, and its dialect is native.
 - `tool`: other native dialects. The final tool's arguments are the answer; its call is not run and
-  needs no approval. No other tool has its name.
+  needs no approval.
 - `text`: dialects that write calls as text. The schema is in the instructions, and in the grammar
   if the model supports one.
-- If the server refuses the schema or ignores it (the answer is not JSON), `schema` is disabled for
-  the run.
 """
 
 from __future__ import annotations

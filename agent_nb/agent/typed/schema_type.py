@@ -1,14 +1,10 @@
-"""Rebuild the type of an answer from its JSON schema, in a process that does not have the type.
+"""Rebuilds the type of an answer from its JSON schema, in a process that does not have the type.
 
-Why: a worker of a map must check an answer while the model can still correct it, but a class of a
-notebook cannot be sent to another process.
+A worker of a map must check an answer while the model can still correct it, but a class of a
+notebook cannot be sent to another process. The check may be incomplete: the process that has the
+type checks the answer again, and adds the type's defaults.
 
-Rules
-- The schema is the type's own, unchanged, so that requests, inputs and records are equal in both
-  processes.
-- The keywords that `OutputType` writes for Python types are checked, those of a recursive type one
-  level deep. Others check nothing: the process that has the type checks the answer again.
-- The text of an answer stays the model's own JSON: defaults of the type are not added.
+Rule: the schema stays the type's own, so that requests and records are equal in both processes.
 """
 
 from __future__ import annotations

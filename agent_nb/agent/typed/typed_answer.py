@@ -1,11 +1,7 @@
-"""Read the typed answer of a run from its log: as plain JSON, a value of its type, or a frame.
+"""Reads the typed answer of a run from its log: as plain JSON, a value of its type, or a frame.
 
-Why from the log: a replayed or loaded run has a typed answer too.
-
-Rules
-- The answer is the newest text of the run itself that is marked as typed. A text without the mark
-  is never read as JSON.
-- No type is imported by its recorded name: the caller passes the type for a value.
+Because it is in the log, replayed and loaded runs have it too. No type is imported by its recorded
+name: for a value, the caller passes the type.
 """
 
 from __future__ import annotations
@@ -25,7 +21,8 @@ if TYPE_CHECKING:
 def find_answer(log: Iterable[Event]) -> tuple[str, Any] | None:
     """Return the name of the type and the plain JSON of a run's answer.
 
-    None: the run has no typed answer, or its text is not JSON.
+    The answer is the newest text of the run itself that is marked as typed; a text without the mark
+    is never read as JSON. None: the run has no typed answer, or its text is not JSON.
     """
     texts = [e for e in log if read_answer_type(e) and not e.span]
     if not texts:

@@ -1,6 +1,6 @@
-"""Convert each `typing.TypedDict` in a type to `typing_extensions.TypedDict`.
+"""Converts each `typing.TypedDict` in a type to `typing_extensions.TypedDict`.
 
-Why: users write `typing.TypedDict`, which pydantic refuses before Python 3.12.
+Users write `typing.TypedDict`, which pydantic refuses before Python 3.12.
 """
 
 from __future__ import annotations

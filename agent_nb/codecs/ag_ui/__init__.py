@@ -1,19 +1,13 @@
 """The events of the Agent User Interaction Protocol, AG-UI 1.0 (docs.ag-ui.com).
 
-Why: agents and front ends that speak AG-UI can then be watched here, or show a run of ours.
+An AG-UI run becomes a run, its `threadId` the conversation; steps and sub-agents are nodes, and
+events with a `subagentRunId` belong to a run inside the run. Snapshots and patches are states. All
+other events (activities, raw and custom events, encrypted reasoning) become extensions with the
+original content. The outcome of RUN_FINISHED is the end's status: success, interrupt (awaiting),
+cancelled (interrupted); its `usage` is the total of a metric.
 
-Rules
-- An AG-UI run becomes a run, its `threadId` the conversation.
-- Messages, reasoning and tool calls are blocks with start, content and end, and may interleave;
-  blocks of `…_CHUNK` lines have neither start nor end. A message of role `user` is the prompt.
-- Steps and sub-agents are nodes; events with a `subagentRunId` belong to a run inside the run.
-- Snapshots and patches are states. The newest snapshot of the messages supplies what was not
-  streamed: the answer, the prompt, calls and results.
-- Names in snake case, as in AG-UI's Python objects, are read like the camel-case names.
-- The outcome of RUN_FINISHED is the end's status: success, interrupt (awaiting), cancelled
-  (interrupted); its `usage` is the total of a metric.
-- All other events (activities, raw and custom events, encrypted reasoning) become extensions with
-  the original content.
+Rule: the newest snapshot of the messages supplies what was not streamed: the answer, the prompt,
+calls and results.
 """
 
 from __future__ import annotations
@@ -70,8 +64,5 @@ codec = Codec(
         "started": "a call is executed at once",
         "progress": "a tool's output is written when it is done",
         "metric": "only the total is written, when the run finishes",
-        "extension": "it belongs to another format",
-        "user.attachments": "a message is text",
-        "result.attachments": "a result is text",
     },
 )

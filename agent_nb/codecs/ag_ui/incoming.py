@@ -1,11 +1,8 @@
-"""Normalise AG-UI's lines before they are read: write names in camel case, and take the last turn
-out of a snapshot of messages.
+"""Normalises AG-UI's lines before they are read.
 
-Why: `model_dump()` of AG-UI's Python objects yields `message_id` for `messageId`, and some agents
-send their whole conversation in one event and stream nothing.
-
-Rule: names that are not AG-UI's, and the user's own values (states, arguments, payloads), stay
-unchanged.
+`model_dump()` of AG-UI's Python objects yields `message_id` for `messageId`, and some agents send
+their whole conversation in one event and stream nothing. Names that are not AG-UI's, and the user's
+own values (states, arguments, payloads), stay unchanged.
 """
 
 from __future__ import annotations

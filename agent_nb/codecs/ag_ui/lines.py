@@ -1,7 +1,8 @@
-"""Draw events as AG-UI lines: `DRAW` for events of one line, `BlockForm`s for blocks.
+"""Draws events as AG-UI lines: `DRAW` for events of one line, `BlockForm`s for blocks.
 
-Why apart from the writer: the reader draws its events too, to note how each original line differs
-(see `passthrough`).
+    {"type": "TOOL_CALL_RESULT", "toolCallId": "c1", "content": "12:40", "role": "tool"}
+
+The writer sends these lines, the reader compares them with the original ones (`passthrough`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 from ...events import End, EndStatus, Error, Event, Extension, Node, Result, RunStart, State
 from ...wire import as_dict
-from ..block_form import BlockForm
+from ..block_form import BlockForm, index_forms
 from ..run_builder import Obj
 from ..writing import as_text
 
@@ -28,9 +29,7 @@ REASONING = BlockForm(
 )
 TOOL = BlockForm("call", "TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "toolCallId")
 #: Type of a line -> the form of its block.
-FORMS = {
-    name: form for form in (TEXT, REASONING, TOOL) for name in (form.start, form.delta, form.end)
-}
+FORMS = index_forms(TEXT, REASONING, TOOL)
 #: Kind of an event -> the form of its block.
 FORM_OF = {"respond": TEXT, "user": TEXT, "think": REASONING, "call": TOOL}
 #: Status of an end -> its outcome on the wire. The writer draws `limit` as `cancelled` too, `error`

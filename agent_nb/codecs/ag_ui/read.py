@@ -1,11 +1,10 @@
-"""Read AG-UI's events into ours (mapping: the package's docstring).
+"""Reads AG-UI's events into ours (mapping: the package's docstring).
 
-Why more than a table: servers of AG-UI differ in the lines they send. Some send texts and calls as
-blocks, others only in their last snapshot of the messages.
+Servers of AG-UI differ in the lines they send: some send texts and calls as blocks, others only in
+their last snapshot of the messages.
 
-Rules
-- A text of `…_CHUNK` lines ends at the first line that is not its next chunk.
-- A second result of a call is an extension.
+Rule: a text of `…_CHUNK` lines ends at the first line that is not its next chunk, the calls of
+`TOOL_CALL_CHUNK` lines at the first line of another type.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any, ClassVar
 from ... import events
 from ...events import Event
 from ...wire import as_dict, as_list
-from ..block_reader import BlockReader
+from ..block_reader import BlockReader, handle_blocks
 from ..foreign_values import text_of
 from ..framing import Item
 from ..losses import Losses
@@ -41,7 +40,7 @@ class AgUiReader(BlockReader):
     """Reads any number of runs, one after the other."""
 
     START = "RUN_STARTED"
-    FORMS = FORMS
+    FORMS, TOOL_NAME = FORMS, "toolCallName"
     #: Type of a chunk's line -> the kind of its block.
     CHUNKS: ClassVar = {"TEXT_MESSAGE_CHUNK": "respond", "REASONING_MESSAGE_CHUNK": "think"}
 
@@ -50,16 +49,16 @@ class AgUiReader(BlockReader):
         super().__init__(RunBuilder(NAME, drawn_by(DRAW), _envelope))
         self._has_user_text = self._has_answer = False  # whether this run's lines held one so far
         self._snapshot: list[Obj] = []  # this run's messages in the newest snapshot
+        self._chunked_calls: list[str] = []  # keys of the open calls of `TOOL_CALL_CHUNK` lines
 
     def read(self, item: Item) -> list[Event]:
         """Return the events of one object."""
-        out = self.read_object(use_wire_names(item.obj))
-        self._has_user_text = self._has_user_text or any(
-            isinstance(event, events.User) for event in out
-        )
-        self._has_answer = self._has_answer or any(
-            isinstance(event, events.Respond) and event.content.strip() for event in out
-        )
+        obj = use_wire_names(item.obj)
+        ended = self._end_chunked_calls(obj) if self._chunked_calls else ()
+        out = [*ended, *self.read_object(obj)] if ended else self.read_object(obj)
+        for event in out:
+            self._has_user_text |= isinstance(event, events.User)
+            self._has_answer |= isinstance(event, events.Respond) and bool(event.content.strip())
         return out
 
     def close(self) -> list[Event]:
@@ -70,15 +69,10 @@ class AgUiReader(BlockReader):
     def _begin(self, obj: Obj) -> None:
         super()._begin(obj)
         self._has_user_text = self._has_answer = False
-        self._snapshot = []
+        self._snapshot, self._chunked_calls = [], []
 
     def _id_of_run(self, obj: Obj) -> str:
         return text_of(obj, "runId")
-
-    # The run.
-
-    def _started(self, obj: Obj) -> list[Event]:
-        return [self._run.line(events.RunStart, obj)]
 
     def _finished(self, obj: Obj) -> list[Event]:
         """Read the end of a run, with its outcome and usage."""
@@ -148,42 +142,50 @@ class AgUiReader(BlockReader):
         total = sum((read_usage(u, _USAGE) for u in totals), events.Counts())
         return [self._run.derived(events.Metric, step=total, total=total)]
 
-    # Blocks.
-
     def _text_start(self, obj: Obj) -> list[Event]:
         of = {"user": "user", "assistant": "respond"}.get(str(obj.get("role", "assistant")), "")
-        return self.start(TEXT, obj, of=of) if of else self.unknown(obj)
-
-    def _reasoning_start(self, obj: Obj) -> list[Event]:
-        return self.start(REASONING, obj)
-
-    def _call_start(self, obj: Obj) -> list[Event]:
-        return self.start(TOOL, obj, name=text_of(obj, "toolCallName"))
+        return self.start(obj, of) if of else self._run.unknown(obj)
 
     def _chunk(self, obj: Obj) -> list[Event]:
         """Read a `…_CHUNK` line: it opens its text, or continues the open one."""
         of = self.CHUNKS[obj["type"]]
         text, form = obj.get("delta"), TEXT if of == "respond" else REASONING
         if not isinstance(text, str) or obj.get("role", "assistant") != "assistant":
-            return [*self._blocks.close(), *self.unknown(obj)]
+            return [*self._blocks.close_text(), *self._run.unknown(obj)]
         drawn = {"type": form.delta, form.text: text}
-        key = text_of(obj, "messageId") or self._last_key(of)
-        return self._blocks.delta(of, text, obj, drawn, key=key)
+        block = self._blocks.open_text  # which a chunk without an id continues
+        open_key = block.key if block is not None and block.of == of else ""
+        key = text_of(obj, "messageId") or open_key
+        return self._blocks.add_text(of, text, obj, drawn, key=key)
 
-    def _last_key(self, of: str) -> str:
-        """Return the id of the open message, which a chunk without an id continues, or ""."""
-        block = self._blocks.open_text
-        return block.key if block is not None and block.of == of else ""
+    def _call_chunk(self, obj: Obj) -> list[Event]:
+        """Read a `TOOL_CALL_CHUNK`: it opens or continues its call; without an id the newest."""
+        wire_id, name = text_of(obj, "toolCallId"), text_of(obj, "toolCallName")
+        key = TOOL.key(obj) if wire_id else next(reversed(self._chunked_calls), "")
+        text = obj.get("delta") or ""
+        if not key or not isinstance(text, str):
+            return self._run.unknown(obj)
+        block = self._blocks.find_block(key)
+        if block is None:
+            self.open_call(name, wire_id)
+            self._chunked_calls.append(key)
+            block = self._blocks.open_block("call", key, obj, name)
+        return [self._blocks.add_delta(block, text, obj, {"type": TOOL.delta, TOOL.text: text})]
 
-    # Results, steps, sub-agents and states.
+    def _end_chunked_calls(self, obj: Obj) -> list[Event]:
+        """Return the calls of chunks, which `obj` ends, unless it is one or closes all blocks."""
+        if obj.get("type") in ("TOOL_CALL_CHUNK", self.START):
+            return []
+        blocks, self._chunked_calls = map(self._blocks.take_block, self._chunked_calls), []
+        return [self.complete(block, {}) for block in blocks if block is not None]
 
     def _result(self, obj: Obj) -> list[Event]:
         """Read a result; if its call lacks an end line, the arguments end here."""
         wire_id = text_of(obj, "toolCallId")
         if self._calls.state_of(wire_id) == "over":
-            return self.unknown(obj)
+            return self._run.unknown(obj)
         name = self._calls.tool_of(wire_id)
-        block = self._blocks.take(TOOL.key(obj))
+        block = self._blocks.take_block(TOOL.key(obj))
         open_call = [self.complete(block, {})] if block is not None else []
         match = self._calls.match_result(name, wire_id)
         span = {k: v for k, v in _envelope(obj).items() if k == "span"}
@@ -222,20 +224,14 @@ class AgUiReader(BlockReader):
         return [state, self._run.derived(events.User, content=prompt)]
 
     HANDLERS: ClassVar[LineHandlers] = {
-        "RUN_STARTED": _started,
+        "RUN_STARTED": lambda self, obj: [self._run.line(events.RunStart, obj)],
         "RUN_FINISHED": _finished,
         "RUN_ERROR": _failed,
+        **handle_blocks(FORMS),
         "TEXT_MESSAGE_START": _text_start,
-        "TEXT_MESSAGE_CONTENT": BlockReader.delta,
-        "TEXT_MESSAGE_END": BlockReader.end,
         "TEXT_MESSAGE_CHUNK": _chunk,
-        "REASONING_MESSAGE_START": _reasoning_start,
-        "REASONING_MESSAGE_CONTENT": BlockReader.delta,
-        "REASONING_MESSAGE_END": BlockReader.end,
         "REASONING_MESSAGE_CHUNK": _chunk,
-        "TOOL_CALL_START": _call_start,
-        "TOOL_CALL_ARGS": BlockReader.delta,
-        "TOOL_CALL_END": BlockReader.end,
+        "TOOL_CALL_CHUNK": _call_chunk,
         "TOOL_CALL_RESULT": _result,
         "STEP_STARTED": _step,
         "STEP_FINISHED": _step,

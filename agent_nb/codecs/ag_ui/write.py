@@ -1,15 +1,8 @@
-"""Write our events as AG-UI's (mapping: the package's docstring).
-
-Why more than the table `lines.DRAW`: AG-UI groups blocks into messages, and an error ends a run.
+"""Writes our events as AG-UI's (mapping: the package's docstring).
 
 Rules
-- An event that was read from lines of AG-UI becomes those lines again (`passthrough`). An event
-  that the reader added (`derived` in its note) has no line.
 - Blocks that form one text (see `events.text`) share a message id.
-- Reasoning is wrapped in REASONING_START and REASONING_END. Empty deltas are not written.
-- The user's message is not repeated to a client that sent it.
 - Only the error that ended the run is written (RUN_ERROR is terminal).
-- The end of the run holds the newest total of tokens.
 """
 
 from __future__ import annotations
@@ -116,9 +109,8 @@ class AgUiWriter(BlockWriter):
 
     def _call(self, event: events.Call) -> list[Obj]:
         ids = {"toolCallId": event.call_id}
-        args = [
-            {"type": TOOL.delta, **ids, "delta": text} for text in split_arguments(event) if text
-        ]
+        texts = filter(None, split_arguments(event))
+        args = [{"type": TOOL.delta, **ids, "delta": text} for text in texts]
         return [
             {"type": TOOL.start, **ids, "toolCallName": event.name},
             *args,
@@ -160,10 +152,6 @@ class AgUiWriter(BlockWriter):
             return []
         return [DRAW[events.State](event)]
 
-    def _error(self, event: events.Error) -> list[Obj]:
-        self._last_error.add(event)
-        return []
-
     def _metric(self, event: events.Metric) -> list[Obj]:
         if not event.span:  # a sub-agent's total is its own
             self._total = event.total
@@ -199,7 +187,7 @@ class AgUiWriter(BlockWriter):
         events.Node: _node,
         events.State: _state,
         events.Extension: BlockWriter.extension,
-        events.Error: _error,
+        events.Error: lambda self, event: self._last_error.add(event),
         events.Metric: _metric,
         events.End: _end,
     }

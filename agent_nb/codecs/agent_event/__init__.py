@@ -4,18 +4,13 @@ The reader also takes ToolEvents in their own spelling (`progress`, `result`), t
 JSON text or object, and later fields of the same system (`callId`, `at`, `start`, `cancelled`).
 Forms to write: `plain` as in the seed, `ids` with `callId`.
 
-Why: the systems of seed 003 can be watched here, and their clients can show a run of ours.
-
 Rules
 - The seed has no call ids: an event of a tool belongs to the tool's oldest open call. The match is
   marked as a guess if several are open; if none is, the event opens an implicit call.
-- `stdout_chunk` and string data are text, `percent` is a fraction (§ 5); the note keeps the
-  original data.
 - `final` and `error` end a run: later events are counted and ignored, unless a new run begins. So
   only the error that ended a run of ours is written.
 - A sub-agent's answer is progress of the call that runs it (§ 7). If all of its events come, as
   `{childRunId, event}`, they form a run inside that call.
-- Runs with an id (`runId`) may interleave.
 """
 
 from __future__ import annotations
@@ -87,7 +82,5 @@ codec = Codec(
         "node": "there are no nodes",
         "state": "the format has no state",
         "interrupt": "a run is either final or ends in an error",
-        "extension": "it belongs to another format",
-        "result.attachments": "a result is text",
     },
 )

@@ -1,13 +1,11 @@
-"""Draw events as AgentEvents, the lines of this format; to draw is to make our line for an event.
+"""Draws events as AgentEvents, the lines of this format; to draw is to make our line for an event.
 
-    {"type": "tool_call", "toolName": "search", "toolArgs": "{\"query\": \"tides\"}"}
+    {"type": "tool_call", "toolName": "search", "toolArgs": "{\\"query\\": \\"tides\\"}"}
     {"type": "stream", "content": "High water is at "}
 
-Why apart from the writer: the reader draws its events too, to note how each original line differs
-(see `passthrough`).
-
-Rule: the lines of this file have no call id, and those of progress no name of the tool. The writer
-adds the name and, in the form `ids`, the id. The reader stores both in the note of the event.
+The writer sends these lines; the reader compares them with the original ones, to note how those
+differ (`passthrough`). They have no call id, and those of progress no name of the tool: the writer
+adds the name and, in the form `ids`, the id.
 """
 
 from __future__ import annotations
@@ -34,11 +32,8 @@ def draw_stream(text: str) -> Obj:
 
 
 def _draw_call(event: Call) -> Obj:
-    return {
-        "type": "tool_call",
-        "toolName": event.name,
-        "toolArgs": event.raw_args or dumps(event.args),
-    }
+    arguments = event.raw_args or dumps(event.args)
+    return {"type": "tool_call", "toolName": event.name, "toolArgs": arguments}
 
 
 def _draw_result(event: Result) -> Obj:

@@ -1,8 +1,7 @@
 """Sub-agents of an AgentEvent run: `tool_progress` whose data is `{childRunId, event}`.
 
-The inner event is read as an event of the sub-agent's own run, and written inside its outer line.
-
-Why: one reader then reads runs and sub-agents, and a line is still written back unchanged.
+The inner event is read as an event of the sub-agent's own run, so that one reader reads runs and
+sub-agents, and is written inside its outer line again.
 
 Rule: `child_event` stores the outer line in the inner event, as the field `#in`.
 `restore_outer_lines` takes it out again, so it is never written.

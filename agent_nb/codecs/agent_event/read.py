@@ -1,9 +1,9 @@
-"""Read AgentEvents: one reader for each run of the stream.
+"""Reads AgentEvents: one reader for each run of the stream.
 
-Why: an event may lack the id of its run; it then belongs to the newest run.
-
-Rule: a frame about the connection or the conversation is read as part of the open run, else of the
-next run. Such frames are a run of their own only in a stream that has no other.
+Rules
+- An event may lack the id of its run; it then belongs to the newest run.
+- A frame about the connection or the conversation is read as part of the open run, else of the next
+  run. Such frames are a run of their own only in a stream that has no other.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class AgentEventReader:
         return [event for reader in self._runs.values() for event in reader.close()]
 
     def _hold(self, obj: Obj) -> None:
-        """Keep a frame for the run that begins next, at most `_HELD_FRAMES` of them."""
+        """Hold a frame for the run that begins next; above `_HELD_FRAMES` of them, count a loss."""
         if len(self._held) < _HELD_FRAMES:
             self._held.append(obj)
         else:

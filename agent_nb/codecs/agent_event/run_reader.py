@@ -1,12 +1,9 @@
-"""Turn thoughts, calls, texts and end of one AgentEvent run into ours (seed 003 § 3.1, § 4, § 5).
+"""Turns thoughts, calls, texts and end of one AgentEvent run into ours (seed 003 § 3.1, § 4, § 5).
 
-Why apart from `read`: each sub-agent has such a reader of its own, inside that of its run.
+Each sub-agent has such a reader of its own, inside that of its run.
 
-Rules
-- `final`, `error` and `cancelled` end the run, and before it the answer of its views.
-- A second call with the id of an open call, or a second result, is an extension.
-- A sub-agent's events form a run inside its call, which ends with the call. Its `span` is the
-  call's id, with `#2` … for further sub-agents of the call.
+Rule: a sub-agent's events form a run inside its call, which ends with the call. Its `span` is the
+call's id, with `#2` … for further sub-agents of the call.
 """
 
 from __future__ import annotations
@@ -21,11 +18,11 @@ from ...wire import as_dict
 from ..blocks import Blocks
 from ..call_matching import CallMatcher, Match
 from ..foreign_values import interrupt_fields, text_of
-from ..run_builder import LineHandlers, RunBuilder, UniqueIds, drawn_by, handler_of
+from ..run_builder import LineHandlers, RunBuilder, UniqueIds, drawn_by
 from ..times import read_epoch
 from .lines import DRAW, NAME, SHIFTS, Obj, draw_stream
 from .nested import OUTER, child_event
-from .whole_view import WholeView
+from .whole_view import ViewAnswer, WholeView
 
 _ENDINGS = ("final", "error", "cancelled")
 
@@ -38,14 +35,16 @@ class RunReader:
         self._span = span
         self._where = {"span": span} if span else {}
         self._run = RunBuilder(
-            NAME, drawn_by(DRAW), lambda obj: {"ts": read_epoch(obj.get("at")), **self._where}
+            NAME,
+            drawn_by(DRAW),
+            lambda obj: {"ts": read_epoch(obj.get("at")), **self._where},
+            _payload_of,
         )
         self._run.new_run(run)
         prefix = f"{span}/" if span else ""
         self._text = Blocks(self._run, SHIFTS, prefix)
         self._calls = CallMatcher(prefix)
-        self._view = WholeView()
-        self._rewrites = 0  # how often a view has rewritten the answer
+        self._view, self._view_answer = WholeView(), ViewAnswer(self._derived, prefix)
         self._view_questions: set[tuple[str, str]] = set()  # (call id, prompt) read so far
         self._awaits_input = False  # as the newest view says
         self._spans = UniqueIds()
@@ -59,13 +58,13 @@ class RunReader:
     def read(self, obj: Obj) -> list[Event]:
         """Return the events of one object."""
         kind = obj.get("type")
-        out = self._text.close() if kind not in ("stream", "text_chunk") else []
-        return [*out, *handler_of(self.HANDLERS, kind, RunReader._unknown)(self, obj)]
+        out = self._text.close_text() if kind not in ("stream", "text_chunk") else []
+        return [*out, *self._run.read_line(self, obj)]
 
     def close(self) -> list[Event]:
         """Close the sub-agents, and the answer as incomplete; end the run if it waits for input."""
-        out = [*self._close_children(), *self._text.close(incomplete=True)]
-        out += self._close_view(incomplete=not self._awaits_input)
+        out = [*self._close_children(), *self._text.close_text(incomplete=True)]
+        out += self._view_answer.close(incomplete=not self._awaits_input)
         if self._awaits_input and not self.is_over:
             self.outcome = "awaiting"
             out.append(self._derived(events.End, status="awaiting"))
@@ -113,7 +112,7 @@ class RunReader:
     def _call(self, obj: Obj) -> list[Event]:
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "callId")
         if self._calls.state_of(wire_id) == "open":
-            return self._unknown(obj)
+            return self._run.unknown(obj)
         fields = self._calls.begin_call(name, wire_id, obj.get("toolArgs"))
         return [self._run.line(events.Call, obj, **fields)]
 
@@ -124,44 +123,39 @@ class RunReader:
         call_id = wire_id if wire_id or name else self._calls.oldest()
         match = self._calls.match_line(name, call_id)
         implicit = self._implicit_call(match, wire_id, name)
-        child = child_event(obj)
-        if child is not None and not self._child_is_over(match.call_id, child[0]):
-            return [*implicit, *self._read_nested(match.call_id, *child)]
+        event = child_event(obj)
+        child = self._children.get((match.call_id, event[0])) if event is not None else None
+        if event is not None and not (child is not None and child.reader.is_over):
+            return [*implicit, *self._read_nested(match.call_id, *event)]
         fields: Obj = {"call_id": match.call_id, **progress_fields(obj)}
         return [*implicit, self._run.line(events.Progress, obj, match.note, **fields)]
 
     def _result(self, obj: Obj) -> list[Event]:
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "callId")
         if self._calls.state_of(wire_id) == "over":
-            return self._unknown(obj)
+            return self._run.unknown(obj)
         match = self._calls.match_result(name, wire_id)
         implicit = self._implicit_call(match, wire_id, name)
         fields: Obj = {"call_id": match.call_id, "name": name, **result_fields(obj)}
         child_ends = self._close_children(match.call_id)
         return [*implicit, *child_ends, self._run.line(events.Result, obj, match.note, **fields)]
 
-    def _child_is_over(self, call_id: str, child_run: str) -> bool:
-        child = self._children.get((call_id, child_run))
-        return child is not None and child.reader.is_over
-
     def _stream(self, obj: Obj) -> list[Event]:
         text = obj.get("content")
         if not isinstance(text, str):
-            return [*self._text.close(), *self._unknown(obj)]
-        return self._text.delta("respond", text, obj, draw_stream(text))
-
-    def _start(self, obj: Obj) -> list[Event]:
-        return [self._run.line(events.RunStart, obj)]
+            return [*self._text.close_text(), *self._run.unknown(obj)]
+        return self._text.add_text("respond", text, obj, draw_stream(text))
 
     def _final(self, obj: Obj) -> list[Event]:
         self.outcome = "ok"
-        return [*self._close_children(), *self._close_view(), self._run.line(events.End, obj)]
+        closing = [*self._close_children(), *self._view_answer.close()]
+        return [*closing, self._run.line(events.End, obj)]
 
     def _error(self, obj: Obj) -> list[Event]:
         self.outcome = "error"
         return [
             *self._close_children(),
-            *self._close_view(incomplete=True),
+            *self._view_answer.close(incomplete=True),
             self._run.line(events.Error, obj, message=text_of(obj, "error")),
             self._derived(events.End, status="error"),
         ]
@@ -173,52 +167,29 @@ class RunReader:
         stopped = self._derived(events.Interrupt, **fields)
         status = "interrupted" if fields["reason"] == "user" else "limit"
         end = self._run.line(events.End, obj, status=status)
-        return [*self._close_children(), *self._close_view(incomplete=True), stopped, end]
+        closing = [*self._close_children(), *self._view_answer.close(incomplete=True)]
+        return [*closing, stopped, end]
 
     def _run_view(self, obj: Obj) -> list[Event]:
         """Read a view, which repeats the whole run so far.
 
         The view becomes a state. What it adds to the view before becomes events.
         """
-        payload = {k: v for k, v in obj.items() if k not in ("type", OUTER)}
-        out: list[Event] = [self._run.line(events.State, obj, kind="run_view", payload=payload)]
-        new_lines, before = self._view.list_new_lines(obj), self._view.content
-        end = None
+        state = self._run.line(events.State, obj, kind="run_view", payload=_payload_of(obj))
+        out: list[Event] = [state]
+        new_lines, end = self._view.list_new_lines(obj), None
         if new_lines and new_lines[-1]["type"] in _ENDINGS:
             end = new_lines.pop()  # read last: the answer, which has no line, comes before it
         for line in new_lines:
             out += map(_mark_derived, self.read(line))
-        text = text_of(obj, "content")
-        self._view.content = text
-        if text.startswith(before) and len(text) > len(before):
-            out.append(self._view_delta(text[len(before) :]))
-        elif text != before:
-            out.append(self._view_answer(before, incomplete=True))
-            self._rewrites += 1
-            if text:
-                out.append(self._view_delta(text))
+        out += self._view_answer.read_text(text_of(obj, "content"))
         question = as_dict(obj.get("awaitingInput"))
         if question and not end:
             out += self._view_question(question)
         self._awaits_input = bool(question)
         if end is not None:
-            out += map(_mark_derived, [*self._close_view(), *self.read(end)])
+            out += map(_mark_derived, [*self._view_answer.close(), *self.read(end)])
         return out
-
-    def _view_delta(self, text: str) -> Event:
-        return self._derived(events.Delta, of="respond", block=self._view_block(), text=text)
-
-    def _view_answer(self, text: str, *, incomplete: bool = False) -> Event:
-        return self._derived(
-            events.Respond, content=text, block=self._view_block(), incomplete=incomplete
-        )
-
-    def _view_block(self) -> str:
-        return f"{self._span}/view-{self._rewrites}" if self._span else f"view-{self._rewrites}"
-
-    def _close_view(self, *, incomplete: bool = False) -> list[Event]:
-        text, self._view.content = self._view.content, ""
-        return [self._view_answer(text, incomplete=incomplete)] if text else []
 
     def _view_question(self, question: Obj) -> list[Event]:
         """Return the question in a view as an approval, unless an earlier view had it."""
@@ -230,11 +201,7 @@ class RunReader:
         implicit = self._implicit_call(match, wire_id, "")
         return [*implicit, self._derived(events.Approval, call_id=match.call_id, reason=prompt)]
 
-    def _unknown(self, obj: Obj) -> list[Event]:
-        payload = {k: v for k, v in obj.items() if k not in ("type", OUTER)}
-        return [self._run.extension(obj, text_of(obj, "type"), payload)]
-
-    #: Type of an object -> the method that reads it; any other type is read by `_unknown`.
+    #: Type of an object -> the method that reads it; an object of any other type is an extension.
     HANDLERS: ClassVar[LineHandlers] = {
         "thought": _thought,
         "tool_call": _call,
@@ -247,7 +214,7 @@ class RunReader:
         "text_chunk": _stream,
         "final": _final,
         "error": _error,
-        "start": _start,
+        "start": lambda self, obj: [self._run.line(events.RunStart, obj)],
         "cancelled": _cancelled,
         "run_view": _run_view,
     }
@@ -259,6 +226,10 @@ class _Child(msgspec.Struct):
     run: str
     span: str
     reader: RunReader
+
+
+def _payload_of(obj: Obj) -> Obj:
+    return {k: v for k, v in obj.items() if k not in ("type", OUTER)}
 
 
 def _mark_derived(event: Event) -> Event:

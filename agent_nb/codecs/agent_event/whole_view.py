@@ -1,19 +1,20 @@
 """`run_view`: a server that sends the whole state of a run, a view, in each frame, not its events.
 
-The run's reader (`run_reader`) keeps each view as a state. The additions of a view to the one
-before become lines here, which the reader turns into events and marks `derived`.
+    {"type": "run_view", "content": "", "steps": [{"thought": "…", "action": {"toolName": "ask"}}]}
 
-Why lines: the reader of single events then serves both kinds of servers.
-
-Rules
-- A thought becomes a line only when something follows it, because it may still grow.
-- The answer has no lines here: the reader compares it with `WholeView.content`.
+What a view adds to the one before becomes lines here, as a server of single events would send them;
+the run's reader (`run_reader`) turns these into events and marks them `derived`. A thought becomes
+a line only when something follows it, because it may still grow. The answer (`content`) has no
+lines: `ViewAnswer` turns it into events.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
+from ...events import Delta, Event, Respond
 from ...wire import as_dict, as_list
 from ..foreign_values import text_of
 from .lines import Obj
@@ -35,14 +36,45 @@ class _StepLines(msgspec.Struct):
     result: bool = False
 
 
-class WholeView:
-    """Compares each view of one run with the one before.
+class ViewAnswer:
+    """The answer in the views of one run; `derive` makes events, `prefix` begins their blocks."""
 
-    `content`: the answer in the view before, which the reader sets.
-    """
+    def __init__(self, derive: Callable[..., Event], prefix: str) -> None:
+        self._derive = derive
+        self._prefix = prefix
+        self._text = ""  # in the newest view
+        self._rewrites = 0  # how often a view has rewritten the answer
+
+    def read_text(self, text: str) -> list[Event]:
+        """Return what the answer in the next view adds, or the new answer if it is another one."""
+        before, self._text = self._text, text
+        out: list[Event] = []
+        if not text.startswith(before):
+            out = self._make_answer(before, incomplete=True)
+            self._rewrites += 1
+            before = ""
+        if text != before:
+            rest = text[len(before) :]
+            out.append(self._derive(Delta, of="respond", block=self._block, text=rest))
+        return out
+
+    def close(self, *, incomplete: bool = False) -> list[Event]:
+        """Return the answer, if there is one, and forget it."""
+        text, self._text = self._text, ""
+        return self._make_answer(text, incomplete=incomplete) if text else []
+
+    def _make_answer(self, text: str, *, incomplete: bool) -> list[Event]:
+        return [self._derive(Respond, content=text, block=self._block, incomplete=incomplete)]
+
+    @property
+    def _block(self) -> str:
+        return f"{self._prefix}view-{self._rewrites}"
+
+
+class WholeView:
+    """Compares the steps and the status of each view of one run with those of the view before."""
 
     def __init__(self) -> None:
-        self.content = ""
         self._steps: dict[int, _StepLines] = {}  # by the number of the step
 
     def list_new_lines(self, obj: Obj) -> list[Obj]:

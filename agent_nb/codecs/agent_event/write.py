@@ -1,14 +1,9 @@
-"""Write our events as AgentEvents (mapping: the package's docstring).
-
-Why more than the table `lines.DRAW`: a line about a call names its tool, and an error ends a run.
+"""Writes our events as AgentEvents (mapping: the package's docstring).
 
 Rules
-- An event that was read from a line of this format becomes that line again (`passthrough`). An
-  event that the reader added (`derived` in its note) has no line.
-- The newest error of ours is held until the run ends. It is written if the run failed, and is lost
-  otherwise.
-- Progress, and a result without a name, get the tool's name from the call.
-- Of a sub-agent only the answer is written, as progress of the call that runs it.
+- The newest error of ours is held until the run ends, and lost unless the run failed, because an
+  error ends a run of this format.
+- A run after the first begins with `start`, without which its events would count as late ones.
 """
 
 from __future__ import annotations
@@ -38,6 +33,7 @@ class AgentEventWriter:
         self._writes_ids = options.form == "ids"
         self._live = LiveBlocks()
         self._last_error = LastError(losses)
+        self._follows_end = False  # the next line of ours begins another run
         self._interrupt_reason = ""  # why the run was stopped, for its end
         self._tools: dict[str, str] = {}  # call id -> tool, of open calls
 
@@ -50,7 +46,11 @@ class AgentEventWriter:
         if event.span:
             return [Item(obj) for obj in self._nested(event)]
         handler = self.HANDLERS.get(type(event))
-        return [Item(obj) for obj in handler(self, event)] if handler else []
+        lines = handler(self, event) if handler else []
+        if lines and self._follows_end:
+            self._follows_end, lines = False, [DRAW[events.RunStart](event), *lines]
+        self._follows_end = self._follows_end or isinstance(event, events.End)
+        return [Item(obj) for obj in lines]
 
     def close(self) -> list[Item]:
         """Return nothing; an error that is still held back counts as lost."""
@@ -62,7 +62,7 @@ class AgentEventWriter:
         if note.get("derived"):
             return []
         if isinstance(event, events.Delta):
-            self._live.add(event)
+            self._live.add_delta(event)
             return [restore_object(draw_stream(event.text), note)]
         if isinstance(event, events.Respond):
             return restore_block(event, note, SHIFTS, self._live, draw_stream)
@@ -75,44 +75,36 @@ class AgentEventWriter:
 
     def _nested(self, event: Event) -> list[Obj]:
         """Write a piece of a sub-agent's answer; count any other event of it as lost."""
-        tool, text = self._tools.get(event.span, ""), ""
+        tool = self._tools.get(event.span, "")
+        text = ""
         if isinstance(event, events.Delta):
-            if not tool or event.of != "respond":
-                # counted when its block is complete
-                return []
-            self._live.add(event)
-            text = event.text
-        elif isinstance(event, events.Node) or self._live.take(event):
-            return []
-        elif tool and isinstance(event, events.Respond):
-            text = event.content
-        if text:
-            return [{"type": "tool_progress", **self._name_tool(event.span, tool), "data": text}]
-        if not isinstance(event, events.Delta):
-            reason = "of a sub-agent only the answer travels, as progress of its call"
-            self._losses.add("nested events", reason)
-        return []
-
-    def _thought(self, event: events.Think) -> list[Obj]:
-        return [DRAW[events.Think](event)]
+            if tool and event.of == "respond":  # others are counted when their block is complete
+                self._live.add_delta(event)
+                text = event.text
+        elif not isinstance(event, events.Node) and not self._live.end_block(event):
+            text = event.content if tool and isinstance(event, events.Respond) else ""
+            if not text:
+                reason = "of a sub-agent only the answer travels, as progress of its call"
+                self._losses.add("nested events", reason)
+        line = {"type": "tool_progress", **self._name_tool(event.span, tool), "data": text}
+        return [line] if text else []
 
     def _delta(self, event: events.Delta) -> list[Obj]:
         if event.of != "respond":
             return []
-        self._live.add(event)
+        self._live.add_delta(event)
         return [draw_stream(event.text)]
 
     def _respond(self, event: events.Respond) -> list[Obj]:
-        if self._live.take(event):
+        if self._live.end_block(event):
             return []
         return [draw_stream(text) for text, _ in split_block(event)]
 
     def _call(self, event: events.Call) -> list[Obj]:
         self._tools[event.call_id] = event.name
         arguments = {"toolArgs": "".join(split_arguments(event))}
-        return [
-            {**DRAW[events.Call](event), **arguments, **self._name_tool(event.call_id, event.name)}
-        ]
+        names = self._name_tool(event.call_id, event.name)
+        return [{**DRAW[events.Call](event), **arguments, **names}]
 
     def _progress(self, event: events.Progress) -> list[Obj]:
         data = make_progress_data(event)
@@ -128,10 +120,6 @@ class AgentEventWriter:
         drawn = {**DRAW[events.Result](event), **self._name_tool(event.call_id, event.name)}
         self._tools.pop(event.call_id, None)
         return [drawn]
-
-    def _error(self, event: events.Error) -> list[Obj]:
-        self._last_error.add(event)
-        return []
 
     def _interrupt(self, event: events.Interrupt) -> list[Obj]:
         self._interrupt_reason = event.detail or event.reason
@@ -158,13 +146,13 @@ class AgentEventWriter:
 
     #: Kind of event -> the method that writes it; events of other kinds are not written.
     HANDLERS: ClassVar[EventHandlers] = {
-        events.Think: _thought,
+        events.Think: lambda _, thought: [DRAW[events.Think](thought)],
         events.Delta: _delta,
         events.Respond: _respond,
         events.Call: _call,
         events.Progress: _progress,
         events.Result: _result,
-        events.Error: _error,
+        events.Error: lambda self, event: self._last_error.add(event),
         events.Interrupt: _interrupt,
         events.End: _end,
         events.Extension: _extension,

@@ -4,18 +4,13 @@ Seed 000 § Event Stream and seed 001 § Parser Events specify it. The reader ta
 results have had in Cogency: a payload for each call, stored JSON text, plain text, and an array for
 a batch of calls.
 
-Why: our types of events come from Cogency, so its runs and ours can be compared event by event.
-
 Rules
-- `content` holds no delimiters; the content of a call is the JSON text of its name and args.
 - Calls have no ids. Results come in call order, so each ends the oldest open call; an error names
   the tool of its call.
 - `metric` follows `end` here, but `end` is the last event of a run of ours: the reader holds back
   the end, the writer the metric.
 - `end` means that the task is done. A run of ours that failed or was stopped ends with its error or
   interrupt line instead.
-- A `user` line begins a run.
-- A thought may come in pieces: consecutive `think` lines form one thought.
 """
 
 from __future__ import annotations
@@ -67,7 +62,5 @@ codec = Codec(
         "progress": "tools report only at their end",
         "node": "there are no nodes",
         "state": "the format has no state",
-        "extension": "it belongs to another format",
-        "result.attachments": "a result is text",
     },
 )

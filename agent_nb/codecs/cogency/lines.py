@@ -1,10 +1,9 @@
-"""Draw events as lines of Cogency, and read the values in such lines (seed 000 § Event Schema).
+"""Draws events as lines of Cogency, and reads the values in such lines (seed 000 § Event Schema).
 
-Why apart from the writer: the reader draws its events too, to note how each original line differs
-from ours (see `passthrough`). So a line that was read is written as it came.
+    {"type": "result", "payload": {"outcome": "Success", "content": "12:40", "error": false}}
 
-`DRAW` and `FORMS` hold the functions that return an event's fields as we would write them. Reader
-and writer handle the timestamp.
+`DRAW` and `FORMS` hold the functions that return an event's fields; reader and writer handle the
+timestamp. The reader compares what it draws with the original lines (`passthrough`).
 """
 
 from __future__ import annotations
@@ -52,21 +51,14 @@ def choose_outcome(event: events.Result) -> Any:
     text = event.content
     if isinstance(text_plain, str) and text_plain.startswith("Traceback"):
         lines = text_plain.split("\n")
-        frames = [
-            number for number, line in enumerate(lines) if line.startswith((" ", "Traceback"))
-        ]
+        frames = [n for n, line in enumerate(lines) if line.startswith((" ", "Traceback"))]
         text = "\n".join(lines[frames[-1] + 1 :])  # the message is below the last frame
     return text.strip() if isinstance(text, str) and text.strip() else OUTCOMES["error"]
 
 
 def _draw_payload(event: events.Result) -> Obj:
-    return {
-        "payload": {
-            "outcome": _outcome(event),
-            "content": event.content,
-            "error": event.status != "ok",
-        }
-    }
+    failed = event.status != "ok"
+    return {"payload": {"outcome": _outcome(event), "content": event.content, "error": failed}}
 
 
 def draw_counts(counts: events.Counts) -> Obj:
@@ -82,11 +74,8 @@ def draw_batch(results: list[events.Result]) -> Obj:
         "success_count": successes,
         "failure_count": len(results) - successes,
     }
-    return {
-        "type": "result",
-        "content": _dumps([_batch_entry(r) for r in results]),
-        "payload": counts,
-    }
+    entries = _dumps([_batch_entry(result) for result in results])
+    return {"type": "result", "content": entries, "payload": counts}
 
 
 def _batch_entry(event: events.Result) -> Obj:

@@ -1,4 +1,4 @@
-"""Read the lines of Cogency (rules: the package's docstring).
+"""Reads the lines of Cogency (rules: the package's docstring).
 
 The reader holds back two kinds of line: an `end` until a line other than a metric comes, because
 metrics may follow it, and the first line of a thought until the next line or `tick`, because a
@@ -20,7 +20,7 @@ from ..foreign_values import parse_json, run_id, text_of, text_of_arguments
 from ..framing import Item
 from ..losses import Losses
 from ..passthrough import note_difference
-from ..run_builder import LineHandlers, RunBuilder, handler_of
+from ..run_builder import LineHandlers, RunBuilder
 from . import lines
 from .lines import NAME, SHIFTS, Obj
 
@@ -37,7 +37,12 @@ class CogencyReader:
     """Reads any number of runs, one after the other."""
 
     def __init__(self, _losses: Losses) -> None:
-        self._run = RunBuilder(NAME, lines.draw_line, lambda obj: {"ts": lines.time_of(obj)})
+        self._run = RunBuilder(
+            NAME,
+            lines.draw_line,
+            lambda obj: {"ts": lines.time_of(obj)},
+            lambda obj: {k: v for k, v in obj.items() if k not in ("type", "timestamp")},
+        )
         self._thoughts = Blocks(self._run, SHIFTS)
         self._first_line: Obj | None = None  # the first line of a thought, until the next line
         self._calls = CallMatcher()
@@ -52,7 +57,6 @@ class CogencyReader:
         """Return the events of one line."""
         obj = item.obj
         kind = obj.get("type")
-        handler = handler_of(self.HANDLERS, kind, CogencyReader._unknown)
         out = self._close_thought() if kind != "think" else []
         ends_run = self._held_end is not None and kind != "metric"
         if ends_run:
@@ -60,7 +64,7 @@ class CogencyReader:
         if kind == "user" or ends_run or not self._runs:
             self._new_run(obj)
         metrics_before = self._metric_count
-        out += handler(self, obj)
+        out += self._run.read_line(self, obj)
         self._interrupted = kind in _INTERRUPTS or (self._interrupted and kind in ("metric", "end"))
         self._metric_count = metrics_before + 1 if kind == "metric" else 0
         return out
@@ -106,16 +110,15 @@ class CogencyReader:
 
     def _read_piece(self, obj: Obj) -> list[Event]:
         text = text_of(obj, "content")
-        return self._thoughts.delta("think", text, obj, lines.draw_piece(text))
+        return self._thoughts.add_text("think", text, obj, lines.draw_piece(text))
 
     def _close_thought(self, *, incomplete: bool = False) -> list[Event]:
         """Return the thought that ends here; a thought of a single line has no deltas."""
         first_line, self._first_line = self._first_line, None
         if first_line is not None:
-            return [
-                self._run.line(events.Think, first_line, content=text_of(first_line, "content"))
-            ]
-        return self._thoughts.close(incomplete=incomplete)
+            content = text_of(first_line, "content")
+            return [self._run.line(events.Think, first_line, content=content)]
+        return self._thoughts.close_text(incomplete=incomplete)
 
     def _call(self, obj: Obj) -> list[Event]:
         """Read a call; content that is not a JSON object becomes the text of its arguments."""
@@ -130,9 +133,8 @@ class CogencyReader:
         call_id, _ = self._calls.open_call(name)
         self._batch.append(call_id)
         fields: Obj = {"call_id": call_id, "synthetic": True, "name": name, "args": as_dict(args)}
-        return [
-            self._run.line(events.Call, obj, raw_args=raw, index=len(self._batch) - 1, **fields)
-        ]
+        fields |= {"raw_args": raw, "index": len(self._batch) - 1}
+        return [self._run.line(events.Call, obj, **fields)]
 
     def _execute(self, obj: Obj) -> list[Event]:
         calls, self._batch = tuple(self._batch), []
@@ -213,22 +215,14 @@ class CogencyReader:
             return [self._shaped_line(events.Error, obj, "text", message=text_of(obj, "content"))]
         tool = text_of(payload, "tool")
         call_id = self._calls.match_line(tool).call_id if self._calls.is_open(tool) else ""
-        return [
-            self._run.line(events.Error, obj, message=text_of(payload, "error"), call_id=call_id)
-        ]
-
-    def _interrupt(self, obj: Obj) -> list[Event]:
-        return [self._run.line(events.Interrupt, obj)]
+        message = text_of(payload, "error")
+        return [self._run.line(events.Error, obj, message=message, call_id=call_id)]
 
     def _hold_end(self, obj: Obj) -> list[Event]:
         self._held_end = (obj, self._metric_count)
         return []
 
-    def _unknown(self, obj: Obj) -> list[Event]:
-        payload = {k: v for k, v in obj.items() if k not in ("type", "timestamp")}
-        return [self._run.extension(obj, text_of(obj, "type"), payload)]
-
-    #: Type of an object -> the method that reads it; any other type is read by `_unknown`.
+    #: Type of an object -> the method that reads it; an object of any other type is an extension.
     HANDLERS: ClassVar[LineHandlers] = {
         "user": _text,
         "think": _think,
@@ -238,8 +232,7 @@ class CogencyReader:
         "result": _result,
         "metric": _metric,
         "error": _error,
-        "interrupt": _interrupt,
-        "cancelled": _interrupt,
+        **dict.fromkeys(_INTERRUPTS, lambda self, obj: [self._run.line(events.Interrupt, obj)]),
         "end": _hold_end,
     }
 

@@ -1,11 +1,7 @@
-"""Write our events as Cogency's (seed 000 § Event Stream; mapping: the package's docstring).
+"""Writes our events as Cogency's (seed 000 § Event Stream; mapping: the package's docstring).
 
-Why more than `DRAW`: some lines wait for others, a metric for the end and a result for its batch.
-
-Rules
-- Metrics are held back until the next line or the run's end: they are written after an `end`, and
-  before any other line.
-- The outcome of a failed call is the error's message.
+Rule: metrics are held back until the next line or the run's end: they are written after an `end`,
+and before any other line. An imported result of a batch waits for the others of its batch.
 """
 
 from __future__ import annotations
@@ -69,13 +65,19 @@ class CogencyWriter:
         elif isinstance(event, Result):
             self._tools.pop(event.call_id, None)
 
-    def _line_with_tool(self, event: Event) -> Obj:
-        """Return the line of an event; an error of ours also names the tool of its open call."""
-        line = _line(event)
-        if not isinstance(event, Error) or note_of(event, NAME) is not None:
-            return line
-        tool = self._tools.get(event.call_id, "")
-        return {**line, "payload": {**line["payload"], "tool": tool}} if tool else line
+    def _line(self, event: Event) -> Obj:
+        """Return the original line of an imported event, or the line of an event of ours."""
+        note = note_of(event, NAME)
+        if note is not None:
+            form = note.get("form")
+            drawn = lines.draw_line(event, form if isinstance(form, str) else "")
+            return restore_object(drawn, note)
+        line = lines.draw_line(event)
+        if isinstance(event, Result):
+            line["payload"]["outcome"] = lines.choose_outcome(event)
+        elif isinstance(event, Error) and (tool := self._tools.get(event.call_id)):
+            line["payload"]["tool"] = tool
+        return line | ({"timestamp": event.ts} if event.ts else {})
 
     def _write_line(self, event: Event) -> list[Item]:
         """Return the lines of an event that has some; a metric is held back."""
@@ -85,7 +87,7 @@ class CogencyWriter:
         self._count_losses(event)
         self._note_tool(event)
         if isinstance(event, Metric):
-            self._held_metrics.append(Item(_line(event)))
+            self._held_metrics.append(Item(self._line(event)))
             return []
         return self._write_after_metrics(event)
 
@@ -98,18 +100,16 @@ class CogencyWriter:
             # how many of the metrics came before the `end` in the original stream
             held_count = note.get("held", 0)
             before = held_count if isinstance(held_count, int) else 0
-            return [*metrics[:before], Item(self._line_with_tool(event)), *metrics[before:]]
+            return [*metrics[:before], Item(self._line(event)), *metrics[before:]]
         batch_size = note.get("batch")
         if isinstance(event, Result) and isinstance(batch_size, int):
             self._batch, self._batch_size = [event], batch_size
             return [*metrics, *self._release_batch()] if batch_size == 1 else metrics
         if isinstance(event, Think) and own_note is not None:  # {}: the lines were as ours
             pieces = split_with_notes(event, note, SHIFTS)
-            return [
-                *metrics,
-                *(Item(restore_object(lines.draw_piece(text), n)) for text, n in pieces),
-            ]
-        return [*metrics, Item(self._line_with_tool(event))]
+            drawn = (restore_object(lines.draw_piece(text), n) for text, n in pieces)
+            return [*metrics, *map(Item, drawn)]
+        return [*metrics, Item(self._line(event))]
 
     def _release_batch(self) -> list[Item]:
         """Return the line of the results held back, [] for none."""
@@ -133,22 +133,9 @@ class CogencyWriter:
         display = event.display or {}
         text = display.get("text/plain")
         is_outcome = display.keys() == {"text/plain"} and isinstance(text, str)
-        if display and not (
-            is_outcome and text not in lines.STATUS and text == lines.choose_outcome(event)
-        ):
+        is_outcome = is_outcome and text not in lines.STATUS
+        if display and not (is_outcome and text == lines.choose_outcome(event)):
             self._losses.add("result.display", _NO_DISPLAY)
         if text is not None and event.status not in ("ok", "error"):
             reason = "the outcome is a text; only success and error are distinguished"
             self._losses.add("result.status", reason)
-
-
-def _line(event: Event) -> Obj:
-    """Return the original line of an imported event, or the line of an event of ours."""
-    note = note_of(event, NAME)
-    if note is not None:
-        form = note.get("form")
-        return restore_object(lines.draw_line(event, form if isinstance(form, str) else ""), note)
-    line = lines.draw_line(event)
-    if isinstance(event, Result):
-        line["payload"]["outcome"] = lines.choose_outcome(event)
-    return line | ({"timestamp": event.ts} if event.ts else {})

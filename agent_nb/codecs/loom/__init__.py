@@ -5,17 +5,13 @@ sequence) around one of 24 event types; the reply ends a run. The reader takes f
 envelope, legacy frames without it, the single-key form (§ 6), and frames wrapped for a socket.
 Forms to write: `frames`, `bare` (no envelope), `export` (single-key).
 
-Why: the nodes of a Loom run become spans, so they can be shown and recorded like our sub-agents.
-
 Rules
 - A session is a run; the first frame after its reply begins another run. The reply is the run's
   `end`, and its answer if none was streamed.
-- A frame without a session belongs to the session of the frame before it; frames before the first
-  named session belong to that session.
+- Sessions may interleave. A frame without a session belongs to the session of the frame before
+  it; frames before the first named session belong to that session.
 - `node_id` is the path of all events in a node run. A node's own span is unique even where
   `node_id` repeats (§ 2). In `got_expand`, `node_id` is part of the payload.
-- Tree-of-thought, graph-of-thought, custom and unknown types become extensions of namespace `loom`
-  with the original payload.
 """
 
 from __future__ import annotations
@@ -101,9 +97,6 @@ codec = Codec(
     lossy={
         "execute": "the act node stands for it",
         "interrupt": "only the stop reason of the reply shows it",
-        "extension": "it belongs to another format",
-        "user.attachments": "a message is text",
-        "result.attachments": "a result is text",
         "progress.fraction": "a tool's output is text",
         "progress.data": "a tool's output is text",
     },

@@ -1,13 +1,8 @@
-"""Match `tool_call_chunk` frames to calls; each holds a piece of a call's arguments.
+"""Matches `tool_call_chunk` frames to calls; each holds a piece of a call's arguments.
 
-Why: senders of this format may leave out the call's id, the tool's name, or both.
+    {"type": "tool_call_chunk", "call_id": "c1", "name": "search", "arguments_delta": "{\\"query"}
 
-Rules
-- A piece with an id belongs to that call.
-- A piece without an id belongs to the newest open block of its tool or of an unnamed tool; if the
-  piece names no tool, to the newest open block.
-- If that block is already a whole JSON object and the piece begins with `{`, the piece begins
-  another call.
+Senders of this format may leave out the call's id, the tool's name, or both.
 """
 
 from __future__ import annotations
@@ -26,7 +21,12 @@ class ArgumentBlocks:
         self._count = 0
 
     def find_key(self, name: str, call_id: str, text: str) -> str:
-        """Return the key of the block that a piece continues or begins."""
+        """Return the key of the block that a piece continues or begins.
+
+        A piece with an id belongs to that call, any other to the newest open block of its tool or
+        of an unnamed tool (without a name: to the newest of all). If that block is already a whole
+        JSON object and the piece begins with `{`, the piece begins another call.
+        """
         if call_id:
             return call_id
         blocks = [b for b in self._blocks.list_open() if not name or b.name in ("", name)]
@@ -44,15 +44,12 @@ class ArgumentBlocks:
         First comes the block with `call_id`, then the oldest block of the tool `name`, then the
         oldest of an unnamed tool. A block with another id never fits a `call_id`.
         """
-        if call_id and self._blocks.get(call_id) is not None:
-            return self._blocks.take(call_id)
-        candidates = [
-            b
-            for b in self._blocks.list_open()
-            if b.name in (name, "") and (not call_id or not call_id_of(b))
-        ]
+        if call_id and self._blocks.find_block(call_id) is not None:
+            return self._blocks.take_block(call_id)
+        of_tool = [b for b in self._blocks.list_open() if b.name in (name, "")]
+        candidates = [b for b in of_tool if not call_id or not call_id_of(b)]
         candidates.sort(key=lambda b: b.name != name)  # those of its tool first; the sort is stable
-        return self._blocks.take(candidates[0].key) if candidates else None
+        return self._blocks.take_block(candidates[0].key) if candidates else None
 
 
 def call_id_of(block: OpenBlock) -> str:

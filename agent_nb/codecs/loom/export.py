@@ -1,17 +1,11 @@
-"""Convert the single-key form of Loom's events, `{"TaskStart": {…}}`, to frames and back.
+"""Converts the single-key form of Loom's events, `{"TaskStart": {…}}`, to frames and back.
 
-Source: seed 002 § 6.
+The form is that of seed 002 § 6; reader and writer handle frames only. It names the node in
+`node_id` and always has a `namespace`: `{"TaskStart": {"node_id": "a", "namespace": null}}` is the
+frame `{"type": "node_enter", "id": "a"}`.
 
-Why: the reader and the writer then handle frames only.
-
-Rules
-- `to_export(from_export(obj))` is `obj`. The reverse loses the envelope of a frame, because the
-  single-key form has none; if an object brings one all the same, it is kept.
-- A frame's mark `#export` holds the difference between the original single-key object and ours.
-- `{"TaskStart": {"node_id": "a", "namespace": null}}` is the frame `{"type": "node_enter", "id":
-  "a"}`: the single-key form names the node in `node_id`, and always has a `namespace`.
-- `Messages` that have the fields of a `message_chunk` frame (`content`, `id`) in place of a `chunk`
-  are read too.
+Rule: `to_export(from_export(obj))` is `obj`; a frame's mark `#export` holds what that needs. The
+reverse loses the envelope of a frame, which the form does not have.
 """
 
 from __future__ import annotations

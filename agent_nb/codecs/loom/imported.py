@@ -1,7 +1,6 @@
-"""Write events that were read from Loom as their original frames, envelope included.
+"""Writes events that were read from Loom as their original frames, envelope included.
 
-Why apart from `run_writer`: `run_writer` makes nodes for our own runs. Here an event and its note
-hold all that its frame needs.
+An event and its note hold all that its frame needs, while `run_writer` makes nodes for our runs.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class ImportedFrames:
         if note.get("derived"):
             return []
         if isinstance(event, Delta):
-            self._live.add(event)
+            self._live.add_delta(event)
             if event.of in ("think", "respond", "call"):
                 return [restore_object(draw_chunk(event.of, event.text), note)]
             return []

@@ -1,12 +1,12 @@
-"""Draw events as frames of Loom (seed 002 § 4.2, § 5): one function for each kind of event.
+"""Draws events as frames of Loom (seed 002 § 4.2, § 5): one function for each kind of event.
 
-Why apart from the writer: the reader draws its events too, to note how each original frame differs
-(see `passthrough`).
+    {"session_id": "s1", "node_id": "run-act-1", "event_id": 7,
+     "type": "tool_end", "call_id": "c1", "name": "search", "result": "12:40", "is_error": false}
 
-Rules
-- Frames are drawn without the envelope. In a frame, `id` is the name of its node.
-- Fields that begin with `#` are marks (`passthrough`): `#export` (how a single-key object differed
-  from its frame), `#ws` (fields of the message that wrapped the frame).
+The writer sends these frames, the reader compares them with the original ones (`passthrough`). As
+drawn, they lack the first three fields, the envelope; `id` is the name of a node. Fields that begin
+with `#` are marks: `#export` (how a single-key object differed from its frame), `#ws` (fields of
+the message that wrapped the frame).
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Frames of a run of ours, with their envelope, in the nodes that Loom demands.
 
-Why nodes: each frame of this format belongs to a node of a graph, and our runs have no graph.
+Each frame of this format belongs to a node of a graph, and our runs have no graph.
 
 Rules
 - `node_id` is `run-{name}-{n}`, where n counts all nodes of the run from 0.
-- Frames between a node's exit and the next node keep the old `node_id`.
-- At most one node is open: to enter another leaves it.
+- Frames between a node's exit and the next node have the old `node_id`.
 """
 
 from __future__ import annotations

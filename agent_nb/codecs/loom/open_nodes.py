@@ -1,6 +1,6 @@
-"""Follow the nodes of one Loom run while it is read: which are open, and which a frame belongs to.
+"""Follows the nodes of one Loom run while it is read: which are open, and which a frame belongs to.
 
-Why our own spans: a `node_id` may repeat (seed 002 § 2), and the span of an event must not.
+Rule: a `node_id` may repeat (seed 002 § 2), but the span of an event must not.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class OpenNodes:
     def clear(self) -> None:
         """Begin another run."""
         self.entered = 0  # nodes so far
-        self._open: list[_NodeRun] = []  # the innermost last
+        self._open: dict[str, _NodeRun] = {}  # by their spans, the innermost last
+        self._named: dict[str, list[_NodeRun]] = {}  # the open nodes by their names
         self._newest = _NodeRun()  # open or not
         self._spans = UniqueIds()
 
@@ -43,7 +44,7 @@ class OpenNodes:
             path = self._newest.span if wire_id == self._newest.wire_id else wire_id
         else:
             path = self._innermost_span
-        is_nested = path in (node.span for node in self._open[1:])
+        is_nested = path in self._open and path != next(iter(self._open))
         return {"path": path, "span": path} if is_nested else {"path": path}
 
     def enter(self, frame: Obj) -> Obj:
@@ -53,15 +54,17 @@ class OpenNodes:
         self.entered += 1
         span, parent = self._spans.take(wire_id), self._innermost_span
         self._newest = _NodeRun(name, wire_id, span)
-        self._open.append(self._newest)
+        self._open[span] = self._newest
+        self._named.setdefault(name, []).append(self._newest)
         return {"name": name, "phase": "enter", "span": span, "parent": parent, "path": parent}
 
     def exit(self, frame: Obj) -> Obj:
         """Return the fields of the event for an exit, which ends the innermost node of its name."""
         name, result = text_of(frame, "id"), frame.get("result")
-        node = next((n for n in reversed(self._open) if n.name == name), None)
+        nodes = self._named.get(name)
+        node = nodes.pop() if nodes else None
         if node:
-            self._open.remove(node)
+            del self._open[node.span]
         span = node.span if node else text_of(frame, "node_id") or f"run-{name}"
         parent = self._innermost_span
         fault = result.get("Err") if isinstance(result, dict) else None
@@ -72,4 +75,4 @@ class OpenNodes:
     @property
     def _innermost_span(self) -> str:
         """The span of the innermost open node, "" if none is open."""
-        return self._open[-1].span if self._open else ""
+        return next(reversed(self._open), "")

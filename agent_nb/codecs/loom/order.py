@@ -1,19 +1,14 @@
-"""Order the frames of one Loom session by `event_id`, each once (seed 002 § 2, § 7.2, § 7.3).
+"""Orders the frames of one Loom session by `event_id`, each once (seed 002 § 2, § 7.2, § 7.3).
 
-Why: after a reconnection frames come twice or out of order, which would repeat or garble a text.
+After a reconnection frames come twice or out of order, which would repeat or garble a text. Of the
+frames 1, 3, 2, 2 it passes on 1, 2, 3.
 
 Rules
-- A frame without an id is passed on at once, after all frames that wait.
 - A repeat (same id, same content) is dropped. The same id with other content is the sender's fault:
   that frame is dropped and counted as a loss. Only the newest `REMEMBERED` ids are compared.
-- A frame whose id is above the one that is due waits. Once more than `WINDOW` frames wait, all are
-  passed on, and the gap in the ids is a loss (a detail). A missing frame that comes after that is
-  passed on at once (a detail too).
-- In a live stream, frames wait for missing ids only until the next `tick`: a stream may skip ids
-  or begin late.
-- Once a frame has come after one with a higher id, frames wait up to `PATIENCE` seconds. If the
-  missing frame does not come, frames wait only until the next `tick` again.
-- A reply does not use up its id: the session's next run may begin with the same id or the next.
+- A frame whose id is above the one that is due waits, until more than `WINDOW` frames wait. In a
+  live stream it waits only until the next `tick`, because a stream may skip ids or begin late; but
+  up to `PATIENCE` seconds once a frame has come after one with a higher id.
 - Ids may begin anew at 0 or 1, after a reply or with a frame of other content under that id, unless
   that id is the newest.
 """
@@ -42,7 +37,7 @@ class FrameOrder:
         self._held: dict[tuple[int, bool], Obj] = {}
         self._seen: OrderedDict[tuple[int, bool], int] = OrderedDict()  # -> hash of the frame
         self._replied = False  # the newest frame passed on is a reply
-        # a frame came after one with a higher id; until a wait for a missing one was in vain
+        # a frame has come after one with a higher id; false again once a wait was in vain
         self._saw_disorder = False
         # when the first `tick` found frames that wait (s); None: none wait, or no tick came since
         self._wait_began: float | None = None
@@ -52,7 +47,7 @@ class FrameOrder:
         """Whether early frames wait for those before them."""
         return bool(self._held)
 
-    def take(self, frame: Obj) -> list[Obj]:
+    def accept_frame(self, frame: Obj) -> list[Obj]:
         """Take a frame; return those that are due now."""
         number = frame.get("event_id")
         if type(number) is not int:

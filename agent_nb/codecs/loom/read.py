@@ -1,12 +1,9 @@
-"""Read Loom's frames: unwrap each, find its session, and read the frames of a session in order.
+"""Reads Loom's frames: unwraps each, finds its session, and reads the frames of a session in order.
 
-Why: one stream may carry several sessions, each with its own numbers, in several forms.
+One stream may carry several sessions, each with its own numbers, in several forms.
 
-Rules
-- Sessions may interleave.
-- At `_MOST_SESSIONS` sessions, the oldest ended ones are forgotten, down to half of that number.
-- Of the newest `_MOST_COUNTS` forgotten sessions the number of runs is kept, so that no run id
-  repeats.
+Rule: at `_MOST_SESSIONS` sessions, the oldest ended ones are forgotten, down to half of that
+number. The number of runs is remembered of `_MOST_COUNTS` of them, so that no run id repeats.
 """
 
 from __future__ import annotations
@@ -61,7 +58,7 @@ class LoomReader:
         out: list[Event] = []
         for frame in _split_frames(item.obj):
             ordered = self._find_session(text_of(frame, "session_id"))
-            out += ordered.read(ordered.order.take(frame))
+            out += ordered.read(ordered.order.accept_frame(frame))
         return out
 
     def tick(self, now: float) -> list[Event]:
@@ -128,11 +125,8 @@ def is_whole_run(obj: Obj) -> bool:
     """Return whether an object holds a whole run, and only fields that its frames can hold."""
     events, reply = obj.get("events"), obj.get("reply", "")
     has_events = isinstance(events, list) and all(isinstance(e, dict) for e in events)
-    return (
-        has_events
-        and isinstance(reply, dict | str)
-        and obj.keys() <= {"events", "reply", "session_id", *_REPLY_FIELDS}
-    )
+    known = {"events", "reply", "session_id", *_REPLY_FIELDS}
+    return has_events and isinstance(reply, dict | str) and obj.keys() <= known
 
 
 def _split_run(obj: Obj) -> list[Obj]:

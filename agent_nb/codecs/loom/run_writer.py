@@ -1,15 +1,8 @@
-"""Write one run as Loom frames (seed 002 § 7.1).
-
-Why apart from `write`: a stream may hold several runs, and what is open in each differs.
+"""Writes one run as Loom frames (seed 002 § 7.1).
 
 Rules
-- Events that were read from Loom are written as they came (`imported`).
 - In a run of ours, text and calls of the model are in a `think` node, approvals and results of
-  tools in an `act` node.
-- Each model request is a think node, whose exit waits for the usage of the request; other nodes
-  keep their names.
-- The events of a sub-agent enter no node: their `node_id` is their span.
-- The last frame is the run's reply, which holds the whole answer.
+  tools in an `act` node. The events of a sub-agent enter no node: their `node_id` is their span.
 - If a call's arguments are written live, its frames have an id made of its block's, because the
   call's own id comes only with the complete call.
 """
@@ -43,9 +36,7 @@ class RunWriter:
         self._run = run
         self._frames = NodeFrames(session, counts)
         self._live = LiveBlocks()
-        self._held_start: events.RunStart | None = (
-            None  # until the user message, which its frame includes
-        )
+        self._held_start: events.RunStart | None = None  # until the user message, which it includes
         # (span, id) of an open call -> its tool; of an open call that was streamed -> its wire id
         self._tools: dict[tuple[str, str], str] = {}
         self._wire_ids: dict[tuple[str, str], str] = {}
@@ -77,8 +68,6 @@ class RunWriter:
         if self._frames.is_exit_due and coming is not events.Metric:
             out += self._frames.leave()
         return out
-
-    # Runs of our own.
 
     def _run_id(self) -> Obj:
         return {"run_id": self._run} if self._run else {}
@@ -116,14 +105,14 @@ class RunWriter:
         """Write a delta of a text or of a call's arguments."""
         if event.of not in ("think", "respond", "call"):
             return []
-        self._live.add(event)
+        self._live.add_delta(event)
         call = {"call_id": _wire_id(event), "name": event.name}
         extra = call if event.of == "call" else {"id": "think"}
         return self._write_in("think", event, [{**draw_chunk(event.of, event.text), **extra}])
 
     def _block(self, event: events.Think | events.Respond) -> list[Obj]:
         """Write a block, unless its deltas have been written or the run's reply has its text."""
-        if self._live.take(event) or read_repetition(event) == "instead":
+        if self._live.end_block(event) or read_repetition(event) == "instead":
             return []
         pieces = [draw_chunk(event.type, text) for text, _ in split_block(event)]
         return self._write_in("think", event, [{**piece, "id": "think"} for piece in pieces])
@@ -132,7 +121,7 @@ class RunWriter:
         """Write a call; first its chunks, unless they have been written."""
         key = (event.span, event.call_id)
         self._tools[key] = event.name
-        was_streamed = self._live.take(event)
+        was_streamed = self._live.end_block(event)
         if was_streamed:
             self._wire_ids[key] = _wire_id(event)
         chunks = split_block(event) if event.chunks and not was_streamed else []

@@ -1,16 +1,11 @@
-"""Turn the ordered frames of one Loom session into events.
-
-Why so many rules: the reply at the end repeats what was streamed, whole or in part, and some
-sessions have only the reply.
+"""Turns the ordered frames of one Loom session into events.
 
 Rules
-- A text block ends at the first frame that is not its next piece.
-- The reply adds answer, thoughts and usage only as far as they were not streamed.
-- The reply's `total_usage` is the run's total, even if the usage frames add up to something else.
-- A run that stops while a call waits for approval ends as `awaiting`. A start, output or result of
-  the call, or further text of the model, answers the question.
-- `cancel_run`, or the server's acknowledgement of it, is an interrupt. Such a run ends as
-  interrupted, unless its reply gives another reason.
+- The reply at the end repeats what was streamed, whole or in part: it adds answer, thoughts and
+  usage only as far as they were not streamed. Its `total_usage` is the run's total, even if the
+  usage frames add up to something else.
+- A run that stops while a call waits for approval ends as `awaiting`; one with a `cancel_run`, or
+  the server's acknowledgement of it, as interrupted, unless its reply gives another reason.
 """
 
 from __future__ import annotations
@@ -24,7 +19,7 @@ from ..blocks import Blocks
 from ..foreign_values import run_id, text_of
 from ..passthrough import note_difference
 from ..replies import StreamedAnswer
-from ..run_builder import LineHandlers, RunBuilder, handler_of
+from ..run_builder import LineHandlers, RunBuilder
 from ..usage import CHAT_NAMES, read_usage
 from . import lines
 from .lines import NAME, SHIFTS, Obj
@@ -44,7 +39,7 @@ class Session:
     def __init__(self, runs: int = 0) -> None:
         self.runs = runs
         self._nodes = OpenNodes()
-        self._run = RunBuilder(NAME, lines.draw_frame, self._nodes.locate)
+        self._run = RunBuilder(NAME, lines.draw_frame, self._nodes.locate, lines.payload_of)
         self._texts = Blocks(self._run, SHIFTS)
         self._tools = ToolFrames(self._run, self._texts)
         self._first_run_id = ""  # kept for the session: its later runs have this id with `#n`
@@ -71,23 +66,20 @@ class Session:
             self._begin(frame)
         if isinstance(frame.get("reply"), str) and kind in (None, "run_end"):
             return [*closing, *self._reply(frame)]
-        out = self._texts.close() if not isinstance(kind, str) or kind not in _PIECES else []
-        if isinstance(kind, str) and kind in KINDS:
-            out += self._tools.read(frame)
-        else:
-            out += handler_of(self.HANDLERS, kind, Session._unknown)(self, frame)
+        out = self._texts.close_text() if not isinstance(kind, str) or kind not in _PIECES else []
+        reader = self._tools if isinstance(kind, str) and kind in KINDS else self
+        out += self._run.read_line(reader, frame)
         return [*closing, *self._observe(out)]
 
     @property
     def is_running(self) -> bool:
-        """True while a run has begun and not ended."""
+        """Whether a run has begun and not ended."""
         return self._begun
 
     def close(self) -> list[Event]:
         """Close open text as incomplete; end a run that was cancelled or waits for an approval."""
-        out = self._observe(
-            [*self._texts.close(incomplete=True), *self._tools.close_unfinished_calls()]
-        )
+        cut = self._texts.close_text(incomplete=True)
+        out = self._observe([*cut, *self._tools.close_unfinished_calls()])
         status = self._implied_status()
         if self._begun and status != "ok":
             self._begun = False
@@ -133,8 +125,6 @@ class Session:
                 self._awaiting.clear()
         return new
 
-    # The run and its nodes.
-
     def _run_start(self, frame: Obj) -> list[Event]:
         self._has_run_start = True
         out: list[Event] = [self._run.line(events.RunStart, frame, agent=text_of(frame, "agent"))]
@@ -151,7 +141,7 @@ class Session:
 
     def _reply(self, frame: Obj) -> list[Event]:
         """Read the reply: it ends the run, and may add to the streamed text and usage."""
-        out = self._observe([*self._texts.close(), *self._tools.close_unfinished_calls()])
+        out = self._observe([*self._texts.close_text(), *self._tools.close_unfinished_calls()])
         out += self._observe(self._thoughts_in_reply(text_of(frame, "reasoning_content")))
         text, stop = frame["reply"], frame.get("stop_reason")
         if not self._answer.includes(text):
@@ -192,17 +182,13 @@ class Session:
         note = {"derived": True, "rest": True} if continues else {"derived": True}
         return self._run.make(events.Respond, note, content=text)
 
-    # Text.
-
     def _message(self, frame: Obj) -> list[Event]:
         of = "respond" if frame["type"] == "message_chunk" else "think"
         text = frame.get("content")
         if not isinstance(text, str):
-            return [*self._texts.close(), *self._unknown(frame)]
+            return [*self._texts.close_text(), *self._run.unknown(frame)]
         key, drawn = text_of(frame, "id"), lines.draw_chunk(of, text)
-        return self._texts.delta(of, text, frame, drawn, key=key)
-
-    # The rest.
+        return self._texts.add_text(of, text, frame, drawn, key=key)
 
     def _usage(self, frame: Obj) -> list[Event]:
         step = read_usage(frame, _COUNTS)
@@ -210,36 +196,24 @@ class Session:
         return [self._run.line(events.Metric, frame, step=step, total=self._total)]
 
     def _state(self, frame: Obj) -> list[Event]:
-        return [self._run.line(events.State, frame, kind=frame["type"], payload=frame.get("state"))]
-
-    def _checkpoint(self, frame: Obj) -> list[Event]:
-        return [
-            self._run.line(
-                events.State, frame, kind="checkpoint", payload=lines.strip_envelope(frame)
-            )
-        ]
-
-    def _custom(self, frame: Obj) -> list[Event]:
-        return [self._run.extension(frame, "custom", frame.get("value"))]
+        kind = frame["type"]
+        payload = lines.strip_envelope(frame) if kind == "checkpoint" else frame.get("state")
+        return [self._run.line(events.State, frame, kind=kind, payload=payload)]
 
     def _error(self, frame: Obj) -> list[Event]:
         if not isinstance(frame.get("error"), str):
-            return self._unknown(frame)
+            return self._run.unknown(frame)
         return [self._run.line(events.Error, frame, message=frame["error"])]
 
     def _cancel(self, frame: Obj) -> list[Event]:
         if self._cancelled:
-            return self._unknown(frame)
+            return self._run.unknown(frame)
         self._cancelled = True
         kind = frame["type"]
-        return [
-            self._run.line(events.Interrupt, frame, {"form": kind}, draw=lambda _: {"type": kind})
-        ]
+        note, drawn = {"form": kind}, {"type": kind}
+        return [self._run.line(events.Interrupt, frame, note, draw=lambda _: drawn)]
 
-    def _unknown(self, frame: Obj) -> list[Event]:
-        return [self._run.extension(frame, text_of(frame, "type"), lines.payload_of(frame))]
-
-    #: Type of an object -> the method that reads it; any other type is read by `_unknown`.
+    #: Type of an object -> the method that reads it; an object of any other type is an extension.
     HANDLERS: ClassVar[LineHandlers] = {
         "run_start": _run_start,
         "node_enter": _enter,
@@ -249,8 +223,8 @@ class Session:
         "usage": _usage,
         "values": _state,
         "updates": _state,
-        "custom": _custom,
-        "checkpoint": _checkpoint,
+        "custom": lambda self, obj: [self._run.extension(obj, "custom", obj.get("value"))],
+        "checkpoint": _state,
         "error": _error,
         **dict.fromkeys(lines.CANCELS, _cancel),
     }

@@ -1,14 +1,9 @@
-"""Read the frames of tools in one Loom session.
-
-Why apart from `session`: a call is complete in one frame, or spread over chunks and later frames.
+"""Reads the frames of tools in one Loom session: a call comes in one frame, or in chunks.
 
 Rules
 - Arguments that come in chunks wait for their `tool_call`. Without it they become a call when
-  another frame of the call comes (approval, start, output, end), a node exits or the run ends.
-- This other frame may add the id that the chunks lacked; an approval may also complete the
-  arguments.
-- A chunk or `tool_call` with the id of an open call, or an end with the id of an ended one, is an
-  extension.
+  another frame of the call comes (approval, start, output, end), a node exits or the run ends. This
+  frame may add the id that the chunks lacked; an approval may also complete the arguments.
 - The model reads `result`, an excerpt of `raw_result`; people see `raw_result`.
 """
 
@@ -24,7 +19,7 @@ from ..foreign_values import parse_json, text_of
 from ..passthrough import note_difference
 from ..run_builder import LineHandlers, RunBuilder
 from .arguments import ArgumentBlocks, call_id_of
-from .lines import Obj, draw_chunk, draw_frame, payload_of
+from .lines import Obj, draw_chunk, draw_frame
 
 
 class ToolFrames:
@@ -39,16 +34,12 @@ class ToolFrames:
         """Begin another run."""
         self._calls.clear()
 
-    def read(self, frame: Obj) -> list[Event]:
-        """Return the events of one frame, whose type is one of `KINDS`."""
-        return self.HANDLERS[frame["type"]](self, frame)
-
     def close_unfinished_calls(self) -> list[Event]:
         """Close the calls whose arguments came in chunks but never whole; return them."""
         return [self._call_from_chunks(block) for block in self._blocks.list_open()]
 
-    def _close_unfinished_call(self, name: str, call_id: str, args: Any = None) -> list[Event]:
-        """Close and return the unfinished call with this id or tool; all, if both are empty."""
+    def _close_chunked_call(self, name: str, call_id: str, args: Any = None) -> list[Event]:
+        """Close and return the call in chunks with this id or tool; all such, if both are empty."""
         if not name and not call_id:
             return self.close_unfinished_calls()
         if call_id and self._calls.state_of(call_id):
@@ -60,35 +51,30 @@ class ToolFrames:
         self, block: OpenBlock, name: str = "", call_id: str = "", args: Any = None
     ) -> Event:
         """Return the call of a block; `name`, `call_id` and `args` fill in what its chunks lack."""
-        self._blocks.take(block.key)
+        self._blocks.take_block(block.key)
         block.set_name(name)
         call_id, synthetic = self._calls.open_call(block.name, call_id_of(block) or call_id)
         parsed = parse_json(block.text)
         if parsed is None:
             parsed = args
-        fields: Obj = {
-            "call_id": call_id,
-            "synthetic": synthetic,
-            "name": block.name,
-            "args": as_dict(parsed),
-            "incomplete": parsed is None,
-        }
+        fields: Obj = {"call_id": call_id, "synthetic": synthetic, "name": block.name}
+        fields |= {"args": as_dict(parsed), "incomplete": parsed is None}
         return self._blocks.complete_call(block, {"form": "chunks"}, **fields)
 
     def _chunk(self, frame: Obj) -> list[Event]:
         """Read a piece of the arguments of a call that is not open yet."""
-        text, closing = frame.get("arguments_delta"), self._blocks.close()
+        text, closing = frame.get("arguments_delta"), self._blocks.close_text()
         name, wire_id = text_of(frame, "name"), text_of(frame, "call_id")
         if not isinstance(text, str) or self._calls.state_of(wire_id) == "open":
-            return [*closing, *self._unknown(frame)]
+            return [*closing, *self._run.unknown(frame)]
         key, drawn = self._arguments.find_key(name, wire_id, text), draw_chunk("call", text)
-        return [*closing, *self._blocks.call_delta(key, name, text, frame, drawn)]
+        return [*closing, *self._blocks.add_arguments(key, name, text, frame, drawn)]
 
     def _call(self, frame: Obj) -> list[Event]:
         """Read a whole call; chunks that came before hold the text of its arguments."""
         name, wire_id = text_of(frame, "name"), text_of(frame, "call_id")
         if self._calls.state_of(wire_id) == "open":
-            return [*self._close_unfinished_call(name, wire_id), *self._unknown(frame)]
+            return self._run.unknown(frame)
         block = self._arguments.take(name, wire_id)
         wire = wire_id or (call_id_of(block) if block is not None else "")
         fields = self._calls.begin_call(name, wire, frame.get("arguments"))
@@ -113,7 +99,7 @@ class ToolFrames:
         name, wire_id = text_of(frame, "name"), text_of(frame, "call_id")
         # output without an id belongs to a running call before open chunks
         running = cls is Progress and not wire_id and self._calls.is_open(name)
-        out = [] if running else self._close_unfinished_call(name, wire_id, arguments)
+        out = [] if running else self._close_chunked_call(name, wire_id, arguments)
         find_call = self._calls.match_result if ends else self._calls.match_line
         match = find_call(name, wire_id)
         call = {**self._run.envelope(frame), "name": name, "args": as_dict(arguments)}
@@ -125,13 +111,13 @@ class ToolFrames:
 
     def _output(self, frame: Obj) -> list[Event]:
         if not isinstance(frame.get("content"), str):
-            return self._unknown(frame)
+            return self._run.unknown(frame)
         return self._about_call(Progress, frame, text=frame["content"])
 
     def _ended(self, frame: Obj) -> list[Event]:
         """Read the result of a tool; a second one is an extension."""
         if self._calls.state_of(text_of(frame, "call_id")) == "over":
-            return self._unknown(frame)
+            return self._run.unknown(frame)
         text, raw = frame.get("result", ""), frame.get("raw_result")
         fields: Obj = {
             "name": text_of(frame, "name"),
@@ -145,9 +131,6 @@ class ToolFrames:
         """Read the question whether a call may run; it may complete the call's arguments."""
         arguments = frame.get("arguments")
         return self._about_call(Approval, frame, arguments=arguments, args=as_dict(arguments))
-
-    def _unknown(self, frame: Obj) -> list[Event]:
-        return [self._run.extension(frame, text_of(frame, "type"), payload_of(frame))]
 
     #: Type of an object -> the method that reads it.
     HANDLERS: ClassVar[LineHandlers] = {

@@ -1,6 +1,4 @@
-"""Write events as Loom frames (seed 002 § 7.1): one writer for each run, in the chosen form.
-
-Why: the runs of a session share one count of `event_id`, so no run can count alone.
+"""Writes events as Loom frames (seed 002 § 7.1): one writer for each run, in the chosen form.
 
 Rule: `event_id` counts from 1 over all runs of a session (but see `IDS_PER_RUN`).
 """

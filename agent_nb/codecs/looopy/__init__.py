@@ -4,13 +4,9 @@ The seed has two variants, and the reader takes both: in the server's frames the
 `event:` line, in the document's it is in the data. Forms to write: `server` (the default) and
 `document`, whose texts have the names that the document's client reads.
 
-Why: the tasks of a Looopy server can be watched here, and its clients can follow a run of ours.
-
-Rules
-- A task is a run; tasks of one stream may interleave.
-- Events of a subtask, or with an `agent:` in their `path`, belong to a run inside that run
-  (`span`); a `tool:` in a path opens no run.
-- Our `path` is Looopy's, joined with `/`. Looopy's times are ISO texts, ours are epoch seconds.
+A task is a run; tasks of one stream may interleave. Events of a subtask, or with an `agent:` in
+their `path`, belong to a run inside that run (`span`); a `tool:` in a path opens no run. Our `path`
+is Looopy's, joined with `/`.
 """
 
 from __future__ import annotations
@@ -70,9 +66,6 @@ codec = Codec(
     lossy={
         "execute": "each tool starts on its own",
         "node": "of nodes only the start of a model request and of a sub-agent is written",
-        "extension": "it belongs to another format",
-        "user.attachments": "a message is text",
-        "result.attachments": "a result is text",
         "progress.text": "output becomes the message of the progress",
     },
 )

@@ -1,6 +1,6 @@
-"""Write events that were read from Looopy (seed 004) as their original objects.
+"""Writes events that were read from Looopy (seed 004) as their original objects.
 
-Why apart from `run_writer`: here an event and its note hold all that its object needs.
+An event and its note hold all that its object needs, unlike those of our runs (`run_writer`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ImportedEvents:
         if note.get("derived"):
             return []
         if isinstance(event, Delta):
-            self._live.add(event)
+            self._live.add_delta(event)
             self._texts[event.span] = self._texts.get(event.span, "") + event.text
             return [restore_object(draw_delta(event.text), note)] if event.of == "respond" else []
         if isinstance(event, Respond):

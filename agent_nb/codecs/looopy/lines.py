@@ -1,16 +1,13 @@
-"""Draw events as Looopy's objects, and read the values in them (seed 004).
+"""Draws events as Looopy's objects, and reads the values in them (seed 004).
 
-Sections: Event Types & Structure, Event Emission Timeline.
+    event: tool-start
+    data: {"taskId": "t1", "toolCallId": "c1", "toolName": "search", "timestamp": "2026-01-31T…"}
 
-Why apart from the writer: the reader draws its events too, to note how each original object
-differs (see `passthrough`).
-
-Rules
-- An object is drawn without the envelope (contextId, taskId, path, timestamp), which the writer
-  adds.
-- Fields that begin with `#` are marks (`passthrough`) of the object's frame: `#event` (its
-  `event:` line), `#id` (its `id:` line), `#bare` (no kind in the data),
-  `#kind` (the kind in the data, if another one than the frame's), `#own` (drawn for a run of ours).
+The writer sends these objects, the reader compares them with the original ones (`passthrough`). As
+drawn, they lack the envelope (contextId, taskId, path, timestamp). Fields that begin with `#` are
+marks of the object's frame: `#event` (its `event:` line), `#id` (its `id:` line), `#bare` (no kind
+in the data), `#kind` (the kind in the data, if another one than the frame's), `#own` (drawn for a
+run of ours).
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
-"""Write one run as Looopy's events (seed 004).
+"""Writes one run as Looopy's events (seed 004).
 
 A run of ours begins with `task-created` and the statuses `submitted` and `working`. Each turn's
 text is streamed and then repeated whole (`content-complete`, before the turn's tool calls). The run
 ends with `task-complete`, or with a status such as `failed` or `canceled`.
 
-Why more than `DRAW`: this format repeats each text whole and has statuses, which our runs lack.
-
-Rules
-- Events that were read from Looopy are written as they came, frames included (`imported`).
-- The `path` of a sub-agent's event has one `agent:name` for each level.
+Rule: the `path` of a sub-agent's event has one `agent:name` for each level.
 """
 
 from __future__ import annotations
@@ -94,8 +90,6 @@ class RunWriter:
         names = [self._agent_names.get(span) for span in spans]
         return [f"agent:{name}" for name in names if name]
 
-    # Runs of our own.
-
     def _complete_text(self, event: Event) -> list[Obj]:
         """Return the `content-complete` of the text before `event`; nothing if it was cut off."""
         text, self._text = self._text, ""
@@ -110,13 +104,10 @@ class RunWriter:
         kind = {"kind": "task-status"}
         return [DRAW[events.RunStart](event), *({**kind, "status": s} for s in statuses)]
 
-    def _user(self, event: events.User) -> list[Obj]:
-        return [DRAW[events.User](event)]
-
     def _delta(self, event: events.Delta) -> list[Obj]:
         if event.of != "respond":
             return []
-        self._live.add(event)
+        self._live.add_delta(event)
         if not event.span:
             self._is_cut_off = True
         return [self._write_piece(event.text, event.span)]
@@ -136,7 +127,7 @@ class RunWriter:
         if read_repetition(event) == "instead" and not event.span:
             self._text = event.content
             return []
-        if self._live.take(event):
+        if self._live.end_block(event):
             return []
         return [self._write_piece(text, event.span) for text, _ in split_block(event)]
 
@@ -217,10 +208,6 @@ class RunWriter:
     def _extension(self, event: events.Extension) -> list[Obj]:
         return [DRAW[events.Extension](event)] if event.namespace == NAME else []
 
-    def _error(self, event: events.Error) -> list[Obj]:
-        self._last_error.add(event)
-        return []
-
     def _interrupt(self, event: events.Interrupt) -> list[Obj]:
         self._last_interrupt = event
         return []
@@ -251,7 +238,7 @@ class RunWriter:
     #: Kind of event -> the method that writes it; events of other kinds are not written.
     HANDLERS: ClassVar[EventHandlers] = {
         events.RunStart: _start_run,
-        events.User: _user,
+        events.User: lambda _, message: [DRAW[events.User](message)],
         events.Delta: _delta,
         events.Respond: _respond,
         events.Think: _think,
@@ -264,7 +251,7 @@ class RunWriter:
         events.State: _state,
         events.Node: _node,
         events.Extension: _extension,
-        events.Error: _error,
+        events.Error: lambda self, event: self._last_error.add(event),
         events.Interrupt: _interrupt,
         events.End: _end,
     }

@@ -1,18 +1,11 @@
-"""Read the events of one Looopy task (seed 004); `read` finds the task of each event.
-
-Why one reader for each task: tasks interleave, each with texts, calls and questions of its own.
+"""Reads the events of one Looopy task (seed 004); `read` finds the task of each event.
 
 Rules
-- `content-delta` streams a block. `content-complete`, or an object of any other kind, ends it.
-- If nothing was streamed, `content-complete` is a block itself. If text was streamed but its block
-  is closed, `content-complete` is an extension.
-- If the text of `content-complete` differs from the streamed text, it replaces the streamed text
-  (see `events.text`).
-- Every status becomes a state; `failed` is also an error and `canceled` an interrupt.
+- If nothing was streamed, `content-complete` is a block itself. If its text differs from the
+  streamed text, it replaces that (see `events.text`).
 - The `end` comes with `task-complete`. Without it, a status or an open question gives the `end`
-  when the task closes.
-- A task that closes with an open question, about a call or to the user, waits for its answer
-  (`awaiting`). With `task-complete`, only a question about a call counts.
+  when the task closes; an open question means `awaiting`. With `task-complete`, only a question
+  about a call counts.
 """
 
 from __future__ import annotations
@@ -45,10 +38,11 @@ class Task:
         self.is_over = False
         self.span = span
         self.call = call
-        self._parent = parent
+        self.parent = parent
         self._agent = name
         self._user_questions: dict[str, None] = {}  # ids of open questions to the user
-        self._run = RunBuilder(NAME, drawn_by(DRAW), self._envelope)
+        fields_of = lines.strip_envelope
+        self._run = RunBuilder(NAME, drawn_by(DRAW), self._envelope, fields_of, kind="kind")
         self._run.new_run(run)
         prefix = f"{span}/" if span else ""
         self._text = Blocks(self._run, SHIFTS, prefix)
@@ -66,11 +60,8 @@ class Task:
         kind = obj["kind"]
         self._ts = read_epoch(obj.get("timestamp"))
         continues = kind in ("content-delta", "content-complete")
-        closing = [] if continues else self._observe(self._text.close())
-        if kind in KINDS:
-            new = self.tools.read(obj)
-        else:
-            new = self.HANDLERS.get(kind, Task._unknown)(self, obj)
+        closing = [] if continues else self._observe(self._text.close_text())
+        new = self._run.read_line(self.tools if kind in KINDS else self, obj)
         return [*closing, *self._observe(new)]
 
     def enter_agent(self, obj: Obj) -> list[Event]:
@@ -87,7 +78,7 @@ class Task:
         data = None
         if self.call and phase == "enter":
             data = {"agent": self._agent, "call_id": self.call}
-        fields: Obj = {"name": self._agent, "phase": phase, "parent": self._parent}
+        fields: Obj = {"name": self._agent, "phase": phase, "parent": self.parent}
         return [self._derived(events.Node, **fields, result=result, data=data)]
 
     @property
@@ -101,7 +92,7 @@ class Task:
         `caller_ended`: the call or run that contains the task has ended, so the task is done too;
         `inner_asks`: a task inside this one waits for an answer.
         """
-        out = [*self._text.close(incomplete=True), *self._end_request()]
+        out = [*self._text.close_text(incomplete=True), *self._end_request()]
         status = self._implied_status()
         if (inner_asks or self.asks) and not caller_ended and status in ("", "awaiting"):
             status = "awaiting"
@@ -132,8 +123,6 @@ class Task:
             self._answer.add(event)
         return new
 
-    # The task.
-
     def _created(self, obj: Obj) -> list[Event]:
         names = as_dict(obj.get("metadata"))
         agent, model = text_of(names, "agentId"), text_of(names, "model")
@@ -159,7 +148,9 @@ class Task:
         return status
 
     def _complete_task(self, obj: Obj) -> list[Event]:
-        """Read the end of a task; its content may hold more than was streamed."""
+        """Read the end of a task, once; its content may hold more than was streamed."""
+        if self.is_over:
+            return self._run.unknown(obj)
         out = self._end_request()
         text = text_of(obj, "content")
         if not self._answer.includes(text):
@@ -175,18 +166,15 @@ class Task:
         return [*out, self._run.line(events.End, obj, status=status, finish_reason=reason), *exits]
 
     def _checkpoint(self, obj: Obj) -> list[Event]:
-        return [
-            self._run.line(events.State, obj, kind="checkpoint", payload=lines.strip_envelope(obj))
-        ]
-
-    # Text.
+        payload = lines.strip_envelope(obj)
+        return [self._run.line(events.State, obj, kind="checkpoint", payload=payload)]
 
     def _delta(self, obj: Obj) -> list[Event]:
         text = obj.get("delta", obj.get("content"))
         if not isinstance(text, str):
-            return [*self._text.close(), *self._unknown(obj)]
+            return [*self._text.close_text(), *self._run.unknown(obj)]
         self._streamed_text += text
-        return self._text.delta("respond", text, obj, lines.draw_delta(text))
+        return self._text.add_text("respond", text, obj, lines.draw_delta(text))
 
     def _complete(self, obj: Obj) -> list[Event]:
         """Read the end of a text: close the block, or read the text that was not streamed."""
@@ -194,15 +182,13 @@ class Task:
         text = obj.get("content")
         note = {"complete": note_difference(obj, lines.draw_complete(streamed))}
         if self._text.open_text is not None:
-            out = self._text.close(note)
+            out = self._text.close_text(note)
         elif not streamed and isinstance(text, str) and text:
-            whole_note = {
-                "form": "whole",
-                "complete": note_difference(obj, lines.draw_complete(text)),
-            }
-            out = [self._run.make(events.Respond, whole_note, content=text, **self._envelope(obj))]
+            drawn = lines.draw_complete(text)
+            whole = {"form": "whole", "complete": note_difference(obj, drawn)}
+            out = [self._run.make(events.Respond, whole, content=text, **self._envelope(obj))]
         else:
-            out = self._unknown(obj)
+            out = self._run.unknown(obj)
         # a text that differs from the streamed one replaces it
         if streamed and isinstance(text, str) and text.strip() not in ("", streamed.strip()):
             out.append(self._unstreamed_text(text))
@@ -211,19 +197,14 @@ class Task:
     def _thought(self, obj: Obj) -> list[Event]:
         text = obj.get("content", obj.get("thought", ""))
         content = text if isinstance(text, str) else ""
-        return [
-            self._run.line(
-                events.Think, obj, content=content, attributes=lines.read_attributes(obj)
-            )
-        ]
+        attributes = lines.read_attributes(obj)
+        return [self._run.line(events.Think, obj, content=content, attributes=attributes)]
 
     def _message(self, obj: Obj) -> list[Event]:
         message = as_dict(obj.get("message"))
         if message.get("role") != "user" or not isinstance(message.get("content"), str):
-            return self._unknown(obj)
+            return self._run.unknown(obj)
         return [self._run.line(events.User, obj, content=message["content"])]
-
-    # The rest.
 
     def _usage(self, obj: Obj) -> list[Event]:
         step = lines.read_counts(obj)
@@ -253,17 +234,14 @@ class Task:
 
     def _question(self, obj: Obj) -> list[Event]:
         self._user_questions[_question_id(obj)] = None
-        return self._unknown(obj)
+        return self._run.unknown(obj)
 
     def _question_answered(self, obj: Obj) -> list[Event]:
         self._user_questions.pop(_question_id(obj), None)
         self.tools.forget_question(text_of(obj, "inputId"))
-        return self._unknown(obj)
+        return self._run.unknown(obj)
 
-    def _unknown(self, obj: Obj) -> list[Event]:
-        return [self._run.extension(obj, obj["kind"], lines.strip_envelope(obj))]
-
-    #: Type of an object -> the method that reads it; any other type is read by `_unknown`.
+    #: Type of an object -> the method that reads it; an object of any other type is an extension.
     HANDLERS: ClassVar[LineHandlers] = {
         "task-created": _created,
         "task-status": _read_status,

@@ -1,11 +1,8 @@
-"""Read the tool events of one Looopy task.
-
-Why apart from `task`: a call may be reported twice, by a public event and by an `internal:*` one.
+"""Reads the tool events of one Looopy task.
 
 Rules
-- Only the first start and the first end of a call with an id count, public or `internal:*`; a later
-  one is an extension.
-- A `tool-call` with the id of an open call, or a question about an ended one, is an extension.
+- A call may be reported twice, by a public event and by an `internal:*` one: of a call with an id
+  only the first start and the first end count; a later one is an extension.
 - A question about a call is open until it is answered or the call has a result. If the task ends
   as `awaiting` first, the call gets a result that repeats the question.
 """
@@ -21,7 +18,7 @@ from ...wire import as_dict
 from ..call_matching import CallMatcher, Match
 from ..foreign_values import arguments_of, fraction_of, is_number, text_of
 from ..run_builder import LineHandlers, RunBuilder
-from .lines import Obj, plain_prompt, strip_envelope
+from .lines import Obj, plain_prompt
 
 _REMEMBERED = 256  # started calls, whose second start is recognised
 
@@ -34,10 +31,6 @@ class ToolEvents:
         self._calls = CallMatcher(prefix)
         self._started_calls: OrderedDict[str, None] = OrderedDict()  # ids of calls that started
         self.questions: dict[str, Obj] = {}  # the line of each open question, by call id
-
-    def read(self, obj: Obj) -> list[Event]:
-        """Return the events of one object, whose kind is one of `KINDS`."""
-        return self.HANDLERS[obj["kind"]](self, obj)
 
     def find_caller(self, agent: str, tool: str, used: Container[str]) -> str:
         """Return the id of the open call that runs an agent, or "".
@@ -72,10 +65,9 @@ class ToolEvents:
     def _call(self, obj: Obj) -> list[Event]:
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "toolCallId")
         if self._calls.state_of(wire_id) == "open":
-            return self._unknown(obj)
-        return [
-            self._run.line(Call, obj, **self._calls.begin_call(name, wire_id, obj.get("arguments")))
-        ]
+            return self._run.unknown(obj)
+        fields = self._calls.begin_call(name, wire_id, obj.get("arguments"))
+        return [self._run.line(Call, obj, **fields)]
 
     def _about_call(self, cls: type[Event], obj: Obj, match: Match, **fields: Any) -> list[Event]:
         """Return the event of an object about a call, after the call itself if that is new."""
@@ -89,11 +81,11 @@ class ToolEvents:
         """Read the start of a call; a second one is an extension."""
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "toolCallId")
         if self._calls.state_of(wire_id) == "over":
-            return self._unknown(obj)
+            return self._run.unknown(obj)
         match = self._calls.match_line(name, wire_id)
         if wire_id:
             if match.call_id in self._started_calls:
-                return self._unknown(obj)
+                return self._run.unknown(obj)
             self._started_calls[match.call_id] = None
             if len(self._started_calls) > _REMEMBERED:
                 self._started_calls.popitem(last=False)
@@ -113,7 +105,7 @@ class ToolEvents:
         """Read a result; without `success`, an `error` without a `result` means failure."""
         name, wire_id = text_of(obj, "toolName"), text_of(obj, "toolCallId")
         if self._calls.state_of(wire_id) == "over":
-            return self._unknown(obj)
+            return self._run.unknown(obj)
         match = self._calls.match_result(name, wire_id)
         self.questions.pop(match.call_id, None)
         only_error = "success" not in obj and "error" in obj and "result" not in obj
@@ -129,16 +121,13 @@ class ToolEvents:
 
     def _question(self, obj: Obj) -> list[Event]:
         if self._calls.state_of(text_of(obj, "toolCallId")) == "over":
-            return self._unknown(obj)
+            return self._run.unknown(obj)
         match = self._calls.match_line(text_of(obj, "toolName"), text_of(obj, "toolCallId"))
         self.questions[match.call_id] = obj
         prompt = text_of(obj, "prompt")
         reason = "" if prompt == plain_prompt(text_of(obj, "toolName")) else prompt
         args = as_dict(obj.get("toolArguments"))
         return self._about_call(Approval, obj, match, args=args, reason=reason)
-
-    def _unknown(self, obj: Obj) -> list[Event]:
-        return [self._run.extension(obj, obj["kind"], strip_envelope(obj))]
 
     #: Kind of an object -> the method that reads it.
     HANDLERS: ClassVar[LineHandlers] = {

@@ -1,12 +1,8 @@
-"""Write events as Looopy's (seed 004): one writer for each run, in the chosen form.
+"""Writes events as Looopy's (seed 004): one writer for each run, in the chosen form.
 
-Why forms: the frames and names of the seed's server differ from those that the client in the seed's
-document reads.
-
-Rules
-- Frames of the form `server` have an `event:` line, and ids `context-n` with n from 1.
-- Frames of the form `document` hold `kind` and `contextId` in the data.
-- JSON lines have no frame, so the kind is in the object, unless an imported one came without any.
+Frames of the form `server`, as the seed's server sends them, have an `event:` line, and ids
+`context-n` with n from 1. Frames of the form `document`, for the client in the seed's document,
+hold `kind` and `contextId` in the data.
 """
 
 from __future__ import annotations
@@ -33,9 +29,8 @@ class LooopyWriter:
         """Return the objects of one event."""
         run = self._runs.get(event.run)
         if run is None:
-            run = self._runs[event.run] = RunWriter(
-                self._losses, event.run, self._options.conversation
-            )
+            conversation = self._options.conversation
+            run = self._runs[event.run] = RunWriter(self._losses, event.run, conversation)
         items = [self._item(obj) for obj in run.write(event)]
         if type(event) is End and not event.span:
             del self._runs[event.run]

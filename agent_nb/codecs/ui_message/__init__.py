@@ -1,12 +1,10 @@
 """The UI message stream of the Vercel AI SDK 6 (ai-sdk.dev, stream protocol), for `useChat`.
 
+A message is a run, its steps are internal nodes. `tool-input-available` is the call; a preliminary
+output is progress; other outputs, errors and denials are results. Message metadata is a state;
+sources, files and `data-*` parts become extensions with the original content.
+
 Rules
-- A message is a run. Text, reasoning and tool input are blocks with start, deltas and end, and may
-  interleave.
-- `tool-input-available` is the call. A preliminary output is progress; other outputs, errors and
-  denials are results.
-- Steps are internal nodes; message metadata is a state; sources, files and `data-*` parts become
-  extensions with the original content.
 - `finish` and `abort` end the run. An `error` alone does not, because some senders send `finish`
   after it; without a `finish` the run ends with the stream.
 - Receivers need the header `x-vercel-ai-ui-message-stream: v1`, and `[DONE]` as the last frame.
@@ -67,7 +65,5 @@ codec = Codec(
         "started": "a call is executed at once",
         "metric": "usage is not written",
         "node": "of nodes only the steps of the model are written",
-        "extension": "it belongs to another format",
-        "result.attachments": "a result is text",
     },
 )

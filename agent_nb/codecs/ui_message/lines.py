@@ -1,8 +1,9 @@
-"""Draw events as chunks of the UI message stream: `DRAW` maps each kind of event to its object.
+"""Draws events as chunks of the UI message stream: `DRAW` maps each kind of event to its object.
 
-Why apart from the writer: the reader draws its events too, to note how each original chunk differs
-(see `passthrough`). Reader and writer also share `read_output`, which reads a tool's progress back
-from a preliminary output.
+    {"type": "tool-output-available", "toolCallId": "c1", "output": "12:40"}
+
+The writer sends these chunks, the reader compares them with the original ones (`passthrough`). Both
+use `read_output`, which reads a tool's progress back from a preliminary output.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 from ... import events
 from ...wire import as_dict
-from ..block_form import BlockForm
+from ..block_form import BlockForm, index_forms
 from ..foreign_values import fraction_of
 from ..run_builder import Obj
 from ..writing import as_text
@@ -32,9 +33,7 @@ TOOL = BlockForm(
     "inputTextDelta",
 )
 #: Type of a line -> the form of its block.
-FORMS = {
-    name: form for form in (TEXT, REASONING, TOOL) for name in (form.start, form.delta, form.end)
-}
+FORMS = index_forms(TEXT, REASONING, TOOL)
 #: Kind of an event -> the form of its block.
 FORM_OF = {"respond": TEXT, "think": REASONING, "call": TOOL}
 

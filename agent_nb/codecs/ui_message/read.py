@@ -1,11 +1,9 @@
-"""Read the chunks of the UI message stream into our events (mapping: the package's docstring).
-
-Why apart from `block_reader`: calls, outputs and steps are this protocol's own.
+"""Reads the chunks of the UI message stream into our events (mapping: the package's docstring).
 
 Rules
-- These become extensions with the original content: an end whose block is not open, a delta of a
-  call that is not open, a second input of an open call, and the final output of an ended call.
-- An output or a question about an unknown call opens an implicit call.
+- What does not fit becomes an extension with the original content: an end whose block is not open,
+  a delta of a call that is not open, a second input of an open call, and the final output of an
+  ended call.
 - `tool-input-error` is a call with invalid arguments. The error is also the call's result, unless
   we wrote it ourselves for arguments that broke off (`CUT`).
 """
@@ -18,7 +16,7 @@ from typing import Any, ClassVar
 from ... import events
 from ...events import Event
 from ...wire import as_dict
-from ..block_reader import BlockReader
+from ..block_reader import BlockReader, handle_blocks
 from ..foreign_values import interrupt_fields, text_of, text_of_arguments
 from ..framing import Item
 from ..losses import Losses
@@ -34,7 +32,7 @@ class UiMessageReader(BlockReader):
     """Reads any number of messages, one after the other."""
 
     START = "start"
-    FORMS = FORMS
+    FORMS, TOOL_NAME = FORMS, "toolName"
 
     def __init__(self, _losses: Losses) -> None:
         super().__init__(RunBuilder(NAME, drawn_by(DRAW)))
@@ -61,11 +59,6 @@ class UiMessageReader(BlockReader):
 
     def _id_of_run(self, obj: Obj) -> str:
         return text_of(obj, "messageId") if obj.get("type") == self.START else ""
-
-    # The run.
-
-    def _start(self, obj: Obj) -> list[Event]:
-        return [self._run.line(events.RunStart, obj)]
 
     def _finish(self, obj: Obj) -> list[Event]:
         """Read the end of a message."""
@@ -97,27 +90,18 @@ class UiMessageReader(BlockReader):
         return [self._run.line(events.Node, obj, **fields)]
 
     def _metadata(self, obj: Obj) -> list[Event]:
-        return [
-            self._run.line(events.State, obj, kind="metadata", payload=obj.get("messageMetadata"))
-        ]
-
-    # Blocks.
-
-    def _start_block(self, obj: Obj) -> list[Event]:
-        return self.start(FORMS[obj["type"]], obj, name=text_of(obj, "toolName"))
+        payload = obj.get("messageMetadata")
+        return [self._run.line(events.State, obj, kind="metadata", payload=payload)]
 
     def _call(self, obj: Obj) -> list[Event]:
         """Read the whole input of a call; in a `tool-input-error` it is invalid or incomplete."""
         wire_id, name, args = text_of(obj, "toolCallId"), text_of(obj, "toolName"), obj.get("input")
-        if self._calls.state_of(wire_id) == "open" and self._blocks.get(TOOL.key(obj)) is None:
-            return self.unknown(obj)
+        has_block = self._blocks.find_block(TOOL.key(obj)) is not None
+        if self._calls.state_of(wire_id) == "open" and not has_block:
+            return self._run.unknown(obj)
         call_id, synthetic = self._calls.open_call(name, wire_id)
-        fields: Obj = {
-            "call_id": call_id,
-            "name": name,
-            "args": as_dict(args),
-            "synthetic": synthetic,
-        }
+        ids = {"call_id": call_id, "synthetic": synthetic}
+        fields: Obj = {**ids, "name": name, "args": as_dict(args)}
         failed = obj["type"] == "tool-input-error"
         call = self._call_event(obj, fields, failed=failed)
         out = [self._run.add_note(call, {"call": note_difference(obj, DRAW[events.Call](call))})]
@@ -130,16 +114,13 @@ class UiMessageReader(BlockReader):
 
     def _call_event(self, obj: Obj, fields: Obj, *, failed: bool) -> Event:
         """Return the call: of its open block if it has one, else of the chunk alone."""
-        args, block = obj.get("input"), self._blocks.take(TOOL.key(obj))
+        args, block = obj.get("input"), self._blocks.take_block(TOOL.key(obj))
         if block is not None:
             return self.complete(block, {}, **fields)
         is_object = isinstance(args, dict)
         raw = text_of_arguments(args) if failed or is_object else ""
-        return self._run.make(
-            events.Call, incomplete=failed and not is_object, raw_args=raw, **fields
-        )
-
-    # Outputs.
+        incomplete = failed and not is_object
+        return self._run.make(events.Call, incomplete=incomplete, raw_args=raw, **fields)
 
     def _output(self, obj: Obj) -> list[Event]:
         """Read an output: a preliminary one is progress, any other the result."""
@@ -150,8 +131,8 @@ class UiMessageReader(BlockReader):
             report = self._run.line(events.Progress, obj, **fields)
             return [*self._run.implicit_call(match, wire_id), report]
         if not wire_id or self._calls.state_of(wire_id) == "over":
-            return self.unknown(obj)
-        block = self._blocks.take(TOOL.key(obj))  # of a call whose input broke off
+            return self._run.unknown(obj)
+        block = self._blocks.take_block(TOOL.key(obj))  # of a call whose input broke off
         cut = [self.complete(block, {}, incomplete=True)] if block is not None else []
         name = self._calls.tool_of(wire_id)
         match = self._calls.match_result(name, wire_id)
@@ -167,21 +148,14 @@ class UiMessageReader(BlockReader):
         return [*self._run.implicit_call(match, wire_id), approval]
 
     HANDLERS: ClassVar[LineHandlers] = {
-        "start": _start,
+        "start": lambda self, obj: [self._run.line(events.RunStart, obj)],
         "finish": _finish,
         "abort": _abort,
         "error": _error,
         "start-step": _on_step,
         "finish-step": _on_step,
         "message-metadata": _metadata,
-        "text-start": _start_block,
-        "text-delta": BlockReader.delta,
-        "text-end": BlockReader.end,
-        "reasoning-start": _start_block,
-        "reasoning-delta": BlockReader.delta,
-        "reasoning-end": BlockReader.end,
-        "tool-input-start": _start_block,
-        "tool-input-delta": BlockReader.delta,
+        **handle_blocks(FORMS),
         "tool-input-available": _call,
         "tool-input-error": _call,
         "tool-output-available": _output,

@@ -1,12 +1,6 @@
-"""Write our events as chunks of the UI message stream (mapping: the package's docstring).
+"""Writes our events as chunks of the UI message stream (mapping: the package's docstring).
 
-Why: `useChat` of the Vercel AI SDK can then show runs of ours.
-
-Rules
-- Chunks that were read from this format are written as they came (`passthrough`, `block_writer`).
-- A run of ours is one message: `start`, its model requests as steps, `finish` or `abort`. SSE
-  frames end with `[DONE]`, if any were written. Each block of ours gets a new id.
-- Progress of a running tool is a preliminary output; the last output is the result.
+Rule: progress of a running tool is a preliminary output; the last output is the result.
 """
 
 from __future__ import annotations
@@ -58,8 +52,6 @@ class UiMessageWriter(BlockWriter):
         if isinstance(call_note, dict):
             lines.append(restore_object(DRAW[events.Call](event), call_note))
         return lines
-
-    # Runs of our own.
 
     def _start(self, event: events.RunStart) -> list[Obj]:
         return [{"type": "start", **({"messageId": event.run} if event.run else {})}]
@@ -113,9 +105,6 @@ class UiMessageWriter(BlockWriter):
             return []
         return [DRAW[events.State](event)]
 
-    def _error(self, event: events.Error) -> list[Obj]:
-        return [DRAW[events.Error](event)]
-
     def _interrupt(self, event: events.Interrupt) -> list[Obj]:
         self._abort_reason = event.detail or event.reason
         if event.detail and (event.reason != "user" or event.detail in CAUSES):
@@ -150,7 +139,7 @@ class UiMessageWriter(BlockWriter):
         events.Node: _node,
         events.State: _state,
         events.Extension: BlockWriter.extension,
-        events.Error: _error,
+        events.Error: lambda _, error: [DRAW[events.Error](error)],
         events.Interrupt: _interrupt,
         events.End: _end,
     }

@@ -1,15 +1,11 @@
-"""Assemble native tool calls from fragments, whatever a provider leaves out.
+"""Assembles native tool calls from fragments, whatever a provider leaves out.
 
-Why: compatible servers disagree on how a call is split. Some send no index, some the same index for
-every call, some repeat the name or invent a new id with every fragment.
+    {"index": 0, "id": "c1", "function": {"name": "search", "arguments": "{\\"q"}}
+    {"index": 0, "function": {"arguments": "uery\\": \\"tides\\"}"}}
 
-Rules
-- A fragment belongs to the call of its index. Without an index it belongs to the call of its id,
-  else to the last call.
-- A fragment begins a new call if it has a new index, another id *and* a name, or (where an id is
-  missing) a name after complete arguments.
-- Our own `index` counts the calls in order of first appearance.
-- A call whose arguments are not a JSON object is still a Call, with a `fault` that says why.
+Compatible servers disagree on how a call is split. Some send no index, some the same index for
+every call, some repeat the name or invent a new id with every fragment. A call whose arguments are
+not a JSON object is still a Call, with a `fault` that gives the reason.
 """
 
 from __future__ import annotations
@@ -23,21 +19,13 @@ from ..parts import Call, CallDelta
 
 
 def make_call(name: str, raw: str, *, call_id: str = "", index: int = 0, broken: str = "") -> Call:
-    """Return the Call for arguments as written; `broken` says why it is incomplete, if it is."""
+    """Return the Call for arguments as written; `broken`: why it is incomplete, "" if it is not."""
     args, fault = _parse_arguments(raw)
     if broken:
         fault = broken
     elif not name:
         fault = "The call has no tool name."
-    return Call(
-        name=name,
-        args=args,
-        raw_args=raw,
-        call_id=call_id,
-        index=index,
-        incomplete=bool(broken),
-        fault=fault,
-    )
+    return Call(name, args, raw, call_id, index, incomplete=bool(broken), fault=fault)
 
 
 def _parse_arguments(raw: str) -> tuple[dict[str, Any], str]:
@@ -126,12 +114,10 @@ class CallTable:
 
     def _find(self, index: Any, call_id: str, name: str) -> _OpenCall | None:
         """Return the call that a fragment continues, None for a new call."""
-        if index is not None:
-            call = self._by_index.get(index)
-        elif call_id in self._by_id:
+        if index is None and call_id in self._by_id:
             return self._by_id[call_id]
-        else:
-            call = self._calls[-1] if self._calls else None
+        newest = self._calls[-1] if self._calls else None
+        call = newest if index is None else self._by_index.get(index)
         return None if call is None or _begins_call(call, call_id, name) else call
 
     def _open(self, index: Any, call_id: str) -> _OpenCall:
@@ -145,10 +131,13 @@ class CallTable:
 
 
 def _begins_call(call: _OpenCall, call_id: str, name: str) -> bool:
-    """Return whether a fragment addressed to `call` begins a new call."""
+    """Return whether a fragment addressed to `call` begins a new call.
+
+    It does if it has a name and another id or, where an id is missing, comes after complete
+    arguments.
+    """
     if not name or (call_id and call_id == call.id):
         return False
     if call_id and call.id:
         return True
-    # without ids, a name after complete arguments is the only sign of a new call
     return bool(call.pieces) and call.is_complete()

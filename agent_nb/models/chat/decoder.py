@@ -1,16 +1,12 @@
 """Chat completions (`/v1/chat/completions`) of any compatible server: response bytes in, parts out.
 
-Why: dozens of servers speak this API and no two alike. Reasoning comes as `reasoning_content`,
+A plain chunk is `{"choices": [{"index": 0, "delta": {"content": "High water is "}}]}`, but dozens
+of servers speak this API and no two alike. Reasoning comes as `reasoning_content`,
 `reasoning`, `reasoning_details` or in a list of content. Usage comes in the last chunk, in every
 chunk, in `x_groq` or not at all. Errors come in mid-stream. Only some servers send `[DONE]`.
 
-Rules
-- `feed` and `close` never raise; a fault becomes a Fault part after the other parts of its chunk.
-- Reasoning that a server sends twice (as text and as details) is passed on once.
-- Some data must go back with the next request: the first Thought holds in `opaque` the field that
-  reasoning came in, a Resend holds reasoning details and further fields of calls.
-- Unknown fields become Extra parts (`extras`).
-- After a cut, open calls are closed as incomplete, with a fault.
+Rule: some data must go back with the next request. The first Thought holds in `opaque` the field
+that reasoning came in; a Resend holds reasoning details and further fields of calls.
 """
 
 from __future__ import annotations
@@ -20,7 +16,7 @@ from typing import Any
 from ...wire import Frame, SurrogatePairs, as_dict, as_list
 from ..http.decoder import CALL_CUT, CUT, FrameDecoder
 from ..http.errors import error_object
-from ..http.values import flatten_text, make_usage, to_json, to_text
+from ..http.values import flatten_text, is_empty, make_usage, to_json, to_text
 from ..parts import Extra, Finish, Head, Part, Resend, Text, Thought
 from .calls import CallTable
 from .extras import Extras
@@ -33,10 +29,14 @@ _CALL_FIELDS = frozenset({"index", "id", "type", "function", "name", "arguments"
 # chunks in a row that the fast path cannot read until it is given up: each attempt parses the chunk
 # once more
 _MOST_MISSES = 3
+_ABORTED = "abort"  # the finish reason of vLLM for an answer that it broke off
 
 
 class ChatDecoder(FrameDecoder):
-    """Decodes one response; `status` is its HTTP status. Methods append their parts to `out`."""
+    """Decodes one response; `status` is its HTTP status. Methods append their parts to `out`.
+
+    Unknown fields become Extra parts (`extras`).
+    """
 
     def __init__(self, status: int = 200) -> None:
         super().__init__(status)
@@ -56,6 +56,8 @@ class ChatDecoder(FrameDecoder):
     @property
     def complete(self) -> bool:
         """Whether the whole answer has come: its usage may still follow."""
+        if self._finish_reason == _ABORTED:
+            return False
         return self.done or bool(self._finish_reason) or self._last_chunk_came
 
     def _finish(self, out: list[Part]) -> None:
@@ -65,6 +67,8 @@ class ChatDecoder(FrameDecoder):
         """
         self._release(out)
         self._emit_resend(out)
+        if self._finish_reason == "error":  # without effect if the server has named its error
+            self._report_error(None, out)
         broken = ""
         if self.failed or not self.complete:
             broken = CUT
@@ -89,7 +93,7 @@ class ChatDecoder(FrameDecoder):
                 out.append(part)
         return True
 
-    def _frame(self, frame: Frame, out: list[Part]) -> None:
+    def _read_frame(self, frame: Frame, out: list[Part]) -> None:
         """Read a frame: a plain chunk on the fast path, `[DONE]`, any other chunk, or an error."""
         data = frame.data
         # not the first chunk, which is the head, nor one that may continue half a character
@@ -107,7 +111,7 @@ class ChatDecoder(FrameDecoder):
         if isinstance(chunk, dict):
             self._read_chunk(chunk, out, failed=frame.event == "error")
         elif error := error_object(chunk):
-            self._error(error, out)
+            self._report_error(error, out)
 
     def _read_chunk(self, chunk: dict[str, Any], out: list[Part], *, failed: bool) -> None:
         """Read any chunk; with `failed` it came in a frame named `error`."""
@@ -126,9 +130,9 @@ class ChatDecoder(FrameDecoder):
         # an error ends the answer, so the other parts of its chunk come first
         error = choice_error or error_object(chunk) or (chunk if failed else groq.get("error"))
         if error:
-            self._error(error, out)
+            self._report_error(error, out)
         else:
-            out.extend(self._extras.take(chunk))
+            out.extend(self._extras.collect_new(chunk))
 
     def _read_choice(self, choice: dict[str, Any], out: list[Part]) -> Any:
         """Read one choice (only the first of several alternatives); return its error or None."""
@@ -146,7 +150,7 @@ class ChatDecoder(FrameDecoder):
         if isinstance(choice.get("text"), str):
             self._emit_text(choice["text"], out)
         self._emit_usage(choice.get("usage"), out)
-        out.extend(self._extras.take(choice))
+        out.extend(self._extras.collect_new(choice))
         if reason := choice.get("finish_reason"):
             self._emit_finish(to_text(reason), out)
         return choice.get("error")
@@ -173,7 +177,7 @@ class ChatDecoder(FrameDecoder):
         # the older form of a call, one for each answer
         if isinstance(legacy := delta.get("function_call"), dict):
             self._read_calls([{"index": 0, "function": legacy}], out, whole=False)
-        out.extend(self._extras.take(delta))
+        out.extend(self._extras.collect_new(delta))
 
     def _emit_text(self, text: str, out: list[Part]) -> None:
         """Emit text; half a character at its end waits for the next piece."""
@@ -230,11 +234,7 @@ class ChatDecoder(FrameDecoder):
 
     def _keep_call_fields(self, call: dict[str, Any], call_id: str) -> None:
         """Keep the other fields of a call (thought signatures), which go back with the call."""
-        extras = {
-            key: value
-            for key, value in call.items()
-            if key not in _CALL_FIELDS and value is not None
-        }
+        extras = {k: v for k, v in call.items() if k not in _CALL_FIELDS and v is not None}
         if extras and call_id:
             self._call_extras.setdefault(call_id, {}).update(extras)
 
@@ -243,7 +243,7 @@ class ChatDecoder(FrameDecoder):
 
         Otherwise they stay open until the body ends: some servers send fragments after the reason.
         """
-        complete_calls = self._calls.close_complete()
+        complete_calls = [] if reason == _ABORTED else self._calls.close_complete()
         if complete_calls:
             self._release(out)
             self._emit_resend(out)
@@ -255,7 +255,7 @@ class ChatDecoder(FrameDecoder):
     def _emit_resend(self, out: list[Part]) -> None:
         """Emit a Resend of the fields that must go back with the calls, each field once."""
         payload: dict[str, Any] = {}
-        if self._calls and (details := self._details.take()):
+        if self._calls and (details := self._details.take_items()):
             payload["message"] = {"reasoning_details": details}
         if self._call_extras:
             payload["tool_calls"], self._call_extras = self._call_extras, {}
@@ -263,8 +263,8 @@ class ChatDecoder(FrameDecoder):
             out.append(Resend(PROVIDER, payload))
 
     def _emit_usage(self, usage: Any, out: list[Part]) -> None:
-        """Emit usage, unless it equals the one before."""
-        if isinstance(usage, dict) and usage and usage != self._latest_usage:
+        """Emit usage, unless it has no amount or equals the one before."""
+        if isinstance(usage, dict) and not is_empty(usage) and usage != self._latest_usage:
             self._latest_usage = usage
             out.append(make_usage(usage))
 

@@ -1,9 +1,6 @@
 """Unknown fields of a chunk, passed on as Extra parts.
 
-Why: servers add fields of their own (citations, safety ratings), and a record should keep them.
-
-Rule: a scalar is kept when it first appears, an object or list whenever it changes, at most
-`_MOST_VALUES` times. An empty value (also 0 and false) is left out.
+Servers add fields of their own (citations, safety ratings), and a record should hold them.
 """
 
 from __future__ import annotations
@@ -25,14 +22,18 @@ _MOST_VALUES = 100  # values kept of one field that holds an object or a list
 
 
 class Extras:
-    """The unknown fields of one response."""
+    """The unknown fields of one response; empty values (also 0 and false) do not count.
+
+    A scalar is passed on when it first appears, an object or list whenever it changes, at most
+    `_MOST_VALUES` times.
+    """
 
     def __init__(self, provider: str) -> None:
         self._provider = provider
         self._latest: dict[str, Any] = {}  # name of a field -> the value kept last
         self._count: dict[str, int] = {}  # name of a field -> how many values were kept
 
-    def take(self, holder: dict[str, Any]) -> list[Extra]:
+    def collect_new(self, holder: dict[str, Any]) -> list[Extra]:
         """Return the new unknown fields of a chunk, choice or delta."""
         if holder.keys() <= KNOWN:
             return []

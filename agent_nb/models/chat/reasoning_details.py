@@ -1,13 +1,10 @@
 """`reasoning_details` of routers (OpenRouter): signed or encrypted reasoning, put together again.
 
-Why: behind a router, Claude, Gemini and GPT must get their reasoning back, unchanged, after a tool
-call. Otherwise they reject the next request, or lose that reasoning.
+Behind a router, Claude, Gemini and GPT must get their reasoning back, unchanged, after a tool call.
+Otherwise they reject the next request, or lose that reasoning. An item comes in fragments:
 
-Rules
-- Fragments with the same index and type are joined to one item. Encrypted fragments (with `data`)
-  must have the same id too. Without an index, the position in the list of the chunk counts.
-- Texts, summaries and data of an item are joined. Any other field keeps its newest value that is
-  not empty.
+    {"type": "reasoning.text", "index": 0, "text": "High wa"}
+    {"type": "reasoning.text", "index": 0, "text": "ter?", "signature": "Eq8…"}
 """
 
 from __future__ import annotations
@@ -35,27 +32,33 @@ class Details:
                 texts.append(_find_text(fragment))
         return "".join(texts)
 
-    def take(self) -> list[dict[str, Any]]:
+    def take_items(self) -> list[dict[str, Any]]:
         """Return the items with text, summary, data or signature, and forget all items."""
         items, self._items = self._items, {}
-        return [
-            item for item in items.values() if any(item.get(key) for key in (*_JOINED, "signature"))
-        ]
+        needed = (*_JOINED, "signature")
+        return [item for item in items.values() if any(map(item.get, needed))]
 
     def _merge_fragment(self, key: tuple[Any, ...], fragment: dict[str, Any]) -> None:
-        """Merge a fragment into the item with this key, or begin the item."""
+        """Merge a fragment into the item with this key, or begin the item.
+
+        Texts, summaries and data are joined; any other field gets its newest value that is not
+        empty.
+        """
         item = self._items.setdefault(key, {})
         for name, value in fragment.items():
             if name in _JOINED and isinstance(value, str) and isinstance(item.get(name), str):
                 item[name] += value
-            elif value not in (None, "") or name not in item:
+            elif value not in (None, "", [], {}) or name not in item:
                 item[name] = value
 
 
 def _make_key(fragment: dict[str, Any], position: int) -> tuple[Any, ...]:
-    """Return what the fragments of one item share: index, type and, if encrypted, id."""
-    item_id = fragment.get("id") if fragment.get("data") else None
-    key = (fragment.get("index", position), fragment.get("type"), item_id)
+    """Return what the fragments of one item share: index, type and, if encrypted, id.
+
+    Without an index, the `position` in the list of the chunk counts.
+    """
+    index, item_id = fragment.get("index"), fragment.get("id") if fragment.get("data") else None
+    key = (position if index is None else index, fragment.get("type"), item_id)
     # servers send anything here, but a list or an object cannot be part of a key
     return tuple(to_text(v) if isinstance(v, dict | list) else v for v in key)
 

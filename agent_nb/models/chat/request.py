@@ -1,15 +1,9 @@
-"""Encode a request for chat completions.
+"""Encodes a request for chat completions.
 
-Why: most servers speak this API, but not all of it. The caller of `encode` names the differences;
-other optional fields are sent if a setting or a tool needs them.
+Most servers speak this API, but not all of it: the arguments of `encode` name the differences.
 
-Rules
-- Results become `tool` messages, one per call; one user message after them holds their pictures.
-- A failed result says so in its text, as the API has no flag for it.
-- Blocks of other providers are left out.
-- Reasoning goes back only with a message that calls tools, in the field of the answer that it came
-  in: some servers refuse it elsewhere.
-- The fields of the setting `extra_body` replace fields of the same name.
+Rule: reasoning goes back only with a message that calls tools, in the field of the answer that it
+came in: some servers refuse it elsewhere.
 """
 
 from __future__ import annotations
@@ -20,7 +14,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-from ...wire import lenient_loads
+import msgspec
+
 from ..messages import (
     Block,
     CallBlock,
@@ -91,14 +86,8 @@ def write_schema(output: OutputSchema) -> dict[str, Any]:
 
 def write_tool(spec: ToolSpec) -> dict[str, Any]:
     """Return a tool as the API describes it."""
-    return {
-        "type": "function",
-        "function": {
-            "name": spec.name,
-            "description": spec.description,
-            "parameters": spec.parameters,
-        },
-    }
+    function = {"name": spec.name, "description": spec.description, "parameters": spec.parameters}
+    return {"type": "function", "function": function}
 
 
 def _write_reasoning(value: Any, *, router: bool) -> dict[str, Any]:
@@ -110,7 +99,11 @@ def _write_reasoning(value: Any, *, router: bool) -> dict[str, Any]:
 
 
 def write_messages(history: Iterable[Message]) -> Iterable[dict[str, Any]]:
-    """Yield the messages of `history` in the form of the API."""
+    """Yield the messages of `history` in the form of the API.
+
+    Results become `tool` messages, one for each call; one user message after them holds their
+    pictures. Blocks of other providers are left out.
+    """
     for message in history:
         if message.role == "assistant":
             yield _write_assistant(message)
@@ -179,17 +172,16 @@ def _write_assistant(message: Message) -> dict[str, Any]:
     encoded["tool_calls"] = [_write_call(block) | extras.get(block.call_id, {}) for block in calls]
     for payload in opaque:
         encoded |= payload.get("message") or {}
-    # `reasoning_details` hold the same reasoning as its plain text
-    for block in message.blocks:
-        field = _find_reasoning_field(block)
-        if field and "reasoning_details" not in encoded:
-            encoded[field] = encoded.get(field, "") + block.text  # type: ignore[attr-defined]  # a field means a ThoughtBlock
+    if "reasoning_details" not in encoded:  # which hold the same reasoning as its plain text
+        for thought in [block for block in message.blocks if isinstance(block, ThoughtBlock)]:
+            if field := _find_reasoning_field(thought):
+                encoded[field] = encoded.get(field, "") + thought.text
     return encoded
 
 
-def _find_reasoning_field(block: Block) -> str:
-    """Return the field that the reasoning of a block came in, "" if it must not be sent."""
-    opaque = block.opaque_of(PROVIDER) if isinstance(block, ThoughtBlock) else None
+def _find_reasoning_field(thought: ThoughtBlock) -> str:
+    """Return the field that a thought came in, "" if it must not be sent."""
+    opaque = thought.opaque_of(PROVIDER)
     field = opaque.get("field") if opaque is not None else ""
     return field if field in ("reasoning", "reasoning_content") else ""
 
@@ -203,8 +195,9 @@ def _write_call(block: CallBlock) -> dict[str, Any]:
 
 
 def write_arguments(block: CallBlock) -> str:
-    """Return a past call's arguments as JSON: as written if they equal `args`, else `args`."""
+    """Return a past call's arguments: as written if that is JSON of `args`, else `args` as JSON."""
     with suppress(ValueError):
-        if block.raw_args and lenient_loads(block.raw_args) == block.args:
+        # servers refuse what `lenient_loads` takes, such as a line break in a text
+        if block.raw_args and msgspec.json.decode(block.raw_args) == block.args:
             return block.raw_args
     return json.dumps(block.args, ensure_ascii=False)

@@ -1,17 +1,12 @@
 """Google's Gemini API (`generateContent`, `streamGenerateContent`): response bytes in, parts out.
 
-Why: our own requests go to Google's chat completions, but libraries whose calls a tape records
-speak this API.
+Our own requests go to Google's chat completions, but libraries whose calls a tape records speak
+this API. Each chunk, such as `{"candidates": [{"content": {"parts": [{"text": "High "}]}}]}`, has
+the form of a whole answer; its `parts` continue those of the chunk before. Without `alt=sse` in the
+URL a stream is one JSON list of chunks.
 
-Rules
-- Each chunk has the form of a whole answer; its `parts` continue the parts of the chunk before.
-  Without `alt=sse` in the URL a stream is one JSON list of chunks.
-- Calls come whole, often without an id. Vertex AI also sends calls in pieces (`partial_args`), from
-  one with `willContinue` to one without. Of several candidates only the first is read.
-- Usage is cumulative. Its output excludes thoughts, its input what Google's own tools read.
-- A chunk may follow the one with the reason to finish, so only the end of the body ends an answer.
-- Signatures, probabilities and the bytes of media become no parts: the recorded exchange has them.
-- `feed` and `close` never raise; a broken stream is a Fault.
+Rule: a chunk may follow the one with the reason to finish, so only the end of the body ends an
+answer.
 """
 
 from __future__ import annotations
@@ -66,7 +61,7 @@ class GeminiDecoder(FrameDecoder):
         out += [Extra(PROVIDER, name, value) for name, value in self._extras.items()]
         self._extras = {}
 
-    def _frame(self, frame: Frame, out: list[Part]) -> None:
+    def _read_frame(self, frame: Frame, out: list[Part]) -> None:
         value = self._load_json(frame, out)
         for chunk in value if isinstance(value, list) else [value]:
             if isinstance(chunk, dict):
@@ -81,13 +76,13 @@ class GeminiDecoder(FrameDecoder):
         for candidate in map(as_dict, as_list(chunk.get("candidates"))):
             self._read_candidate(candidate, out)
         usage = as_dict(chunk.get("usageMetadata"))
-        if usage:
+        if not is_empty(usage):
             out.append(make_usage(usage))
         self._emit_finish(to_text(as_dict(chunk.get("promptFeedback")).get("blockReason")), out)
         self._keep_extras(chunk, _CHUNK)
         error = error_object(chunk) or (chunk if failed else None)
         if error:
-            self._error(error, out)
+            self._report_error(error, out)
 
     def _read_candidate(self, candidate: dict[str, Any], out: list[Part]) -> None:
         index = candidate.get("index", 0)
@@ -113,7 +108,10 @@ class GeminiDecoder(FrameDecoder):
                 out.append(Extra(PROVIDER, name, extra))
 
     def _read_call(self, fields: dict[str, Any], out: list[Part]) -> None:
-        """Read a whole call, or a piece of one; an empty piece ends a call."""
+        """Read a whole call or, from Vertex AI, a piece of one (`partial_args`).
+
+        A piece with `willContinue` has a successor; one without it, perhaps empty, ends the call.
+        """
         name, call_id = to_text(fields.get("name")), to_text(fields.get("id"))
         pieces, goes_on = as_list(fields.get("partialArgs")), fields.get("willContinue") is True
         call = next((c for c in reversed(self._open) if c.takes(name, call_id)), None)
@@ -123,15 +121,21 @@ class GeminiDecoder(FrameDecoder):
                 out.append(make_call(name, raw, call_id=call_id, index=self._calls))
                 self._calls += 1
             return
-        if call is None:
-            call = _OpenCall(name, call_id, self._calls, PartialArgs(as_dict(fields.get("args"))))
-            self._calls += 1
-            self._open.append(call)
-            out.append(call.make_delta(call.args.text))
+        call = call or self._open_call(name, call_id, as_dict(fields.get("args")), out)
         out += [call.make_delta(text) for text in map(call.args.add, pieces) if text]
         if not goes_on:
             self._open.remove(call)
             out.append(call.close(""))
+
+    def _open_call(
+        self, name: str, call_id: str, args: dict[str, Any], out: list[Part]
+    ) -> _OpenCall:
+        """Begin a call that comes in pieces, with the arguments that came whole."""
+        call = _OpenCall(name, call_id, self._calls, PartialArgs(args))
+        self._calls += 1
+        self._open.append(call)
+        out.append(call.make_delta(call.args.text))
+        return call
 
     def _emit_finish(self, reason: str, out: list[Part]) -> None:
         if reason and not self._finish_reason:

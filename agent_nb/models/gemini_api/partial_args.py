@@ -1,16 +1,14 @@
 """Arguments of a call that Vertex AI streams in pieces, as JSON text that grows.
 
-Why text: a call that is being written is shown as its text, as with other APIs.
+A piece has a path of names and indices (RFC 9535 without filters), and a `stringValue`,
+`numberValue`, `boolValue` or `nullValue`. Of these pieces each adds the text behind it:
 
-A piece is `{"jsonPath": "$.a[0].b", "stringValue": "…", "willContinue": true}`, or has a
-`numberValue`, `boolValue` or `nullValue`. Paths are names and indices (RFC 9535 without filters).
+    {"jsonPath": "$.city", "stringValue": "Par", "willContinue": true}    {"city": "Par
+    {"jsonPath": "$.city", "stringValue": "is"}                           is"
+    {"jsonPath": "$.days[0]", "numberValue": 3}                           , "days": [3
 
-Rules
-- A string with `willContinue` goes on in the next piece of the same path.
-- The text grows as long as the paths come in the order of a document. After a path that goes back,
-  or differs in kind, it grows no more: then only `close` returns the arguments, with the last value
-  of each path.
-- A path that cannot be read is a field of its own name; nothing raises.
+The text grows as long as the paths come in the order of a document. After a path that goes back, or
+differs in kind, only `close` returns the arguments, with the last value of each path.
 """
 
 from __future__ import annotations
@@ -52,23 +50,28 @@ class PartialArgs:
     def add(self, piece: Any) -> str:
         """Add a piece; return the text that it adds."""
         fields = as_dict(piece)
-        path, value = _read_path(to_text(fields.get("jsonPath"))), _read_value(fields)
-        text = ""
-        is_next_piece = self._in_string and path == self._path
-        if is_next_piece and isinstance(value, str):
-            self._find_node(path).pieces.append(value)
-            text = to_json(value)[1:-1]
-        elif value is not _ABSENT and path and not is_next_piece:
-            is_text = isinstance(value, str)
-            written = to_json(value)
-            text = self._begin(path, _Leaf(value), written[:-1] if is_text else written)
-            self._in_string = is_text
-        goes_on = fields.get("willContinue") is True
-        if not goes_on and self._in_string and path == self._path:
+        path = _read_path(to_text(fields.get("jsonPath")))
+        text = self._add_value(path, _read_value(fields))
+        if fields.get("willContinue") is not True and self._in_string and path == self._path:
             text += self._end_string()
         if not self._ordered:
             return ""
         self._text.append(text)
+        return text
+
+    def _add_value(self, path: list[Key], value: Any) -> str:
+        """Add the value of a piece, or the next piece of the open string; return its text."""
+        is_text = isinstance(value, str)
+        if self._in_string and path == self._path:
+            if not is_text:
+                return ""
+            self._find_node(path).pieces.append(value)
+            return to_json(value)[1:-1]
+        if value is _ABSENT or not path:
+            return ""
+        written = to_json(value)
+        text = self._begin(path, _Leaf(value), written[:-1] if is_text else written)
+        self._in_string = is_text
         return text
 
     def close(self) -> str:
@@ -81,14 +84,14 @@ class PartialArgs:
 
     def _begin(self, path: list[Key], leaf: _Leaf, written: str) -> str:
         """Put a value at a path; return the text before and of it."""
-        self._ordered = self._ordered and self._follows(path)
+        self._ordered = self._ordered and self._is_in_order(path)
         text = self._end_string() + self._write_between(path) + written if self._ordered else ""
         self._store(path, leaf)
         self._path = path
         return text
 
-    def _follows(self, path: list[Key]) -> bool:
-        """Return whether a path comes next in the order of a document."""
+    def _is_in_order(self, path: list[Key]) -> bool:
+        """Return whether a path may come next in the order of a document."""
         last, level = self._path, self._count_shared(path)
         # a new list begins with index 0
         if any(isinstance(key, int) and key for key in path[level + 1 :]):
@@ -146,7 +149,7 @@ class _Leaf:
 
 
 def _read_path(text: str) -> list[Key]:
-    """Return the keys of a path below `$`."""
+    """Return the keys of a path below `$`; a path that cannot be read is the name of one field."""
     if not text.startswith("$"):
         return [text] if text else []
     keys: list[Key] = []

@@ -1,4 +1,4 @@
 """What all providers behind HTTP share: connections, streamed answers, limits, faults, retries.
 
-Why: the file of a provider then holds only what is that provider's own.
+The file of a provider then holds only what is that provider's own.
 """

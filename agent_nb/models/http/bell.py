@@ -1,10 +1,6 @@
 """An event that wakes one waiting task from any thread.
 
-Why: an `asyncio` future belongs to one loop, and the tasks that wait for an endpoint run in many.
-
-Rules
-- Ringing the bell of a closed loop does nothing.
-- If the bell rings before its task waits, the next wait ends at once.
+An `asyncio` future belongs to one loop, and the tasks that wait for an endpoint run in many.
 """
 
 from __future__ import annotations
@@ -24,9 +20,9 @@ class Bell:
         self._is_rung = False
 
     def ring(self) -> None:
-        """Wake the task; from any thread."""
+        """Wake the task, or let its next wait end at once; from any thread."""
         self._is_rung = True
-        with suppress(RuntimeError):  # the loop is closed
+        with suppress(RuntimeError):  # the loop is closed: no task waits
             if threading.get_ident() == self._thread:
                 self._wake()
             else:

@@ -1,12 +1,8 @@
 """A response body as frames, whatever form the server chose.
 
-Why: a server that is asked for an event stream may also answer with one JSON object, with JSON
-lines, with a web page, or with nothing. The first bytes decide which decoding applies.
-
-Rules
-- A JSON body is held back until `close`, which returns it as frames of the default event `message`.
-- A body that is neither an event stream nor JSON is a Fault `garbage` (or `empty`).
-- Size limits are those of `wire.sse`, and `LARGEST` for a JSON body.
+A server that is asked for an event stream may also answer with one JSON object, with JSON lines,
+with a web page, or with nothing. The first bytes decide which decoding applies. Nothing raises: a
+body that cannot be read sets `fault`.
 """
 
 from __future__ import annotations
@@ -23,12 +19,12 @@ _BLANK = b" \t\r\n\xef\xbb\xbf"  # the last three: the BOM
 
 
 class Body:
-    """Reads one response body."""
+    """Reads one response body; `fault`: why it cannot be read, None while it can."""
 
     def __init__(self) -> None:
         self.fault: Fault | None = None
         self._sse = SSEDecoder(errors=True)
-        self._start = b""  # the bytes until the form is known; then the first ones, for a fault
+        self._start = b""  # the first bytes once the form is known, for a fault
         self._json_pieces: list[bytes] | None = None  # of a JSON body; None: another form
         self._json_size = 0  # bytes
         self._has_frames = False  # the event stream has brought one
@@ -67,15 +63,14 @@ class Body:
 
     def _choose_form(self, data: bytes) -> bytes:
         """Choose the form by the first bytes that are not blank; return the bytes to decode."""
-        self._start += data
-        begin = self._start.lstrip(_BLANK)
-        if not begin:
+        begin = data.lstrip(_BLANK)
+        if not begin:  # dropped, since a server may send blanks without end
             return b""
         self._is_known = True
         if begin[:1] in b"{[":  # no line of an event stream begins so
             self._json_pieces = []
-        buffered, self._start = self._start, begin[:1000]
-        return buffered
+        self._start = begin[:1000]
+        return begin
 
     def _hold_json(self, data: bytes) -> list[Frame]:
         """Keep a piece of a JSON body until `close`; give up above `LARGEST` bytes."""
@@ -91,7 +86,7 @@ class Body:
         return []
 
     def _split_json(self, body: bytes) -> list[Frame]:
-        """Return a JSON body as one frame, or JSON lines as a frame each."""
+        """Return a JSON body as one frame, or JSON lines as a frame each, all named `message`."""
         # every JSON line looks like an object; a pretty-printed object also has other lines
         text = body.decode("utf-8", "replace")
         lines = [line for line in text.split("\n") if line.strip()]

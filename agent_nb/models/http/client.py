@@ -1,17 +1,10 @@
 """The HTTP edge of the models: a POST whose answer streams in as bytes, and a small GET.
 
-Why one file: time limits, proxies, certificates and connections are decided once for all providers.
-A `transport` reaches one server; `connections` holds the transports of an event loop.
+Time limits, proxies, certificates and connections are decided here for all providers.
 
 Rules
-- Connections left open are closed when their event loop ends.
-- Time limits hold for connecting, writing, the first byte of the answer, and each pause between two
-  bytes; `forward` has only the first two.
-- Compression is not requested; compressed answers are decoded all the same (`wire.compression`).
-  `forward` leaves both to the other code.
-- Leaving `post` before the end of the answer closes the connection at once.
 - Redirects are not followed, so a key reaches no other host.
-- Every fault of a request is a ModelError without a secret in it; a wrong setting (base URL, proxy,
+- A fault of a request is a ModelError without a secret in it; a wrong setting (base URL, proxy,
   certificates) is a UsageError.
 """
 
@@ -32,7 +25,7 @@ import anyio
 from ...errors import ModelError, UsageError
 from ...host import read_launch
 from ...wire import lenient_loads
-from ..timeouts import Timeouts
+from ..config import Timeouts
 from .connections import Connections
 from .errors import blot_out_secrets
 from .network_errors import make_connection_error
@@ -127,10 +120,8 @@ class Http:
         try:
             with anyio.fail_after(seconds):
                 async with self._exchange("GET", path, headers) as reply:
-                    if reply.status != 200:
-                        raise ModelError(
-                            f"{self.host} answered {reply.status}.", status=reply.status
-                        )
+                    if (status := reply.status) != 200:
+                        raise ModelError(f"{self.host} answered {status}.", status=status)
                     return lenient_loads(await reply.read_whole())
         except TimeoutError:
             raise ModelError(

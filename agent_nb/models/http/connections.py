@@ -1,12 +1,7 @@
 """The connections of one model in one event loop: as many as there are requests at once.
 
-Why: a pool as in httpx examines all its connections for each request; with a hundred of them that
-costs many times the rest of the request. Here a request takes a free connection without a search.
-
-Rules
-- A request takes the free transport that was used last, or a new one, and never waits for one.
-- A transport that stays free for `KEEP` seconds is closed, except the last one; all are closed when
-  the event loop ends.
+A pool as in httpx examines all its connections for each request; with a hundred of them that costs
+many times the rest of the request. Here a request takes a free connection without a search.
 """
 
 from __future__ import annotations
@@ -25,8 +20,9 @@ STEP = 64  # the limit of open files is raised by so many at a time
 class Connections:
     """The transports of the running event loop; `make` makes one.
 
-    The constructor makes the first transport. `keep` must be awaited once, or the transports
-    outlive the loop.
+    A request takes the free transport that was used last, or a new one, and never waits. Transports
+    that stay free for `KEEP` seconds are closed, except the last one. The constructor makes the
+    first transport. `keep` must be awaited once, or the transports outlive the loop.
     """
 
     def __init__(self, make: Callable[[], Transport]) -> None:

@@ -1,14 +1,11 @@
-"""One kept connection to one server, without a proxy: HTTP/1.1 as `h11` speaks it.
+"""A connection to one server that stays open, without a proxy: HTTP/1.1 as `h11` speaks it.
 
-Why beside httpx: for each request the client and the pool of httpx build objects and take locks.
-With a hundred rows at once that doubles the cost of a request.
+For each request httpx builds objects and takes locks, in its client and in its pool. With a hundred
+rows at once that doubles the cost of a request. Faults are the exceptions of httpx all the same, so
+that `network_errors` words them for both transports.
 
-Rules
-- One request at a time.
-- A connection is not used again if bytes arrived after its last answer, because they would be taken
-  for the next answer. It is not used again after `EXPIRY` idle seconds, or after an answer that was
-  not read to its end, either.
-- Faults are the exceptions of httpx, so `network_errors` words them for both transports.
+Rule: bytes that arrive after an answer would be taken for the next one, so such a connection is not
+used again.
 """
 
 from __future__ import annotations
@@ -30,7 +27,7 @@ _LARGEST_HEAD = 100 * 1024  # bytes of an answer's status line and headers
 
 
 class Direct:
-    """The connection, which the first request opens.
+    """The connection, which the first request opens; it serves one request at a time.
 
     `tls` None: without encryption. `connect_timeout`: seconds that opening may take.
     """
@@ -185,9 +182,8 @@ def _make_request(
             (name.encode("ascii"), value if isinstance(value, bytes) else value.encode("ascii"))
             for name, value in {**headers, **length}.items()
         ]
-        return h11.Request(
-            method=method, target=url.raw_path, headers=[(b"host", url.netloc), *pairs]
-        )
+        head = [(b"host", url.netloc), *pairs]
+        return h11.Request(method=method, target=url.raw_path, headers=head)
     except (h11.LocalProtocolError, UnicodeEncodeError) as fault:
         raise httpx.LocalProtocolError(str(fault)) from fault
 

@@ -1,12 +1,9 @@
-"""Explain a provider's refusal in one sentence that also says what to do.
+"""Explains a provider's refusal in one sentence that also says what to do.
 
-Why: providers report the same few faults (no key, no such model, too many requests, too long) in
-many shapes. The user should read the reason and the remedy, not a body of JSON.
+Providers report the same few faults (no key, no such model, too many requests, too long) in many
+shapes. The user should read the reason and the remedy, not a body of JSON.
 
-Rules
-- Secrets, and whatever looks like a key or a half-masked key, are blotted out of each message.
-- The message of a refusal (`make_refusal`) quotes at most `MOST_QUOTED` characters of the body, and
-  no web page. An error within a stream has no such limit.
+Rule: secrets, and whatever looks like a key or a half-masked key, are blotted out of each message.
 """
 
 from __future__ import annotations
@@ -23,17 +20,17 @@ from ...errors import ModelError
 from ...wire import lenient_loads
 from ..parts import Fault
 from . import overflow
-from .retry import LONGEST_WAIT, is_retryable_status, retry_after
+from .retry import LONGEST_WAIT, is_retryable_status, read_retry_after
 from .values import to_json
 
 MOST_QUOTED = 500  # characters of the server's own message
 # a key that the server has masked itself, such as `sk-ab***yz`
 _MASKED = re.compile(r"[\w-]{0,40}(?:\*{3,}|…)[\w-]{0,40}")
-_KEY = re.compile(r"\b(?:sk|gsk|pk|xai|pplx|csk|hf|r8|AIza|tgp_v1)[-_][\w-]{8,}")
+_KEY = re.compile(r"\b(?:(?:sk|gsk|pk|xai|pplx|csk|hf|r8|tgp_v1)[-_]|AIza)[\w-]{8,}")
 # statuses with which servers refuse what they do not support
 _UNSUPPORTED = (400, 404, 405, 415, 422, 500, 501)
-# how servers word that they take no tools; this and the next are compiled only after a refusal,
-# because compiling takes 10 ms
+# how servers word that they take no tools; a text, as is the next, because compiling takes 10 ms
+# and few runs meet a refusal
 _NO_TOOLS = (
     r"(?is)(tool|function)s?\b.{0,80}(not? support|unsupported|does ?n.t support|not (be )?(enabled|allowed|permitted|available)|requires?"
     r"|unknown|unrecogni[sz]ed|unexpected|extra)"
@@ -45,6 +42,8 @@ _NO_IMAGES = (
     r"|(content|output)\b.{0,60}(must|should|expected) (be|to be)?\s?a?\s?(valid )?string"
     r"|unknown variant|expected (a )?string"
 )
+# fields of a reply that name what it refuses
+_CAUSES = r'"loc"\s*:\s*\[[^\[\]]*\]|"(?:param|code|details?|reason)"\s*:\s*"(?:[^"\\]|\\.)*"'
 # provider -> its name in messages
 NAMES = {
     "openai": "OpenAI", "anthropic": "Anthropic", "groq": "Groq", "openrouter": "OpenRouter",
@@ -83,6 +82,9 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True):
     has_key: bool = False
     withheld: str = ""
     secrets: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:  # without the secrets
+        return f"Peer({self.provider!r}, {self.model!r}, {self.url!r})"
 
 
 def is_page(text: str) -> bool:
@@ -172,6 +174,12 @@ def error_kind(value: Any) -> str:
     return " ".join(f"{key}: {value[key]}" for key in ("type", "code", "n_ctx") if value.get(key))
 
 
+def find_evidence(fault: ModelError) -> str:
+    """Return the message of a fault, and the fields of its reply that name the cause."""
+    # the rest of the reply may echo the request, which names all features
+    return " ".join((str(fault), *re.findall(_CAUSES, fault.raw)))
+
+
 def make_refusal(
     status: int,
     headers: Mapping[str, str],
@@ -195,7 +203,7 @@ def make_refusal(
     code = _choose_code(status, evidence, tools=tools, images=images)
     quotation = f": {reason.rstrip('.')}" if reason else ""
     brief = blot_out_secrets(_describe_status(status, _name_server(peer)), peer.secrets)
-    wait = retry_after(headers, raw, now)
+    wait = read_retry_after(headers, raw, now)
     if wait is not None and wait > LONGEST_WAIT:
         remedy = f"It asks to wait {wait / 60:.0f} minutes."
     else:

@@ -1,18 +1,14 @@
 """Limits of requests per minute and of requests at once: one limiter per endpoint and process.
 
-Why: each cell has its own event loop and each agent its own connections, but a provider counts
-all their requests together. With a shared limiter, one refusal makes all of them wait.
+Each cell has its own event loop and each agent its own connections, but a provider counts all their
+requests together. With a shared limiter, one refusal (429, or 503 and 529 with `Retry-After`) makes
+all requests to that model wait.
 
-Rules
-- First come, first served (`request_queue`), over all agents, rows, retries, threads and loops.
-- Limits come from the configuration, and from maps while they run; the strictest holds.
-- A refusal (429, or 503 and 529 with `Retry-After`) makes all requests to that model wait, if the
-  run of the refused request will retry it (`retry`).
-- Requests under way together are often refused together. Only the first of these refusals counts
-  as an attempt of its run.
-- A limiter belongs to no event loop: a waiting request asks again after a time, or when its `bell`
-  rings.
-- The slot of a request that was garbage-collected is free again.
+A request draws a ticket from the `RequestQueue`, waits in `admit` until the queue lets it enter,
+and has a `Slot` until it ends.
+
+Rule: a limiter belongs to no event loop. A waiting request asks again after a time, or when its
+`bell` rings.
 """
 
 from __future__ import annotations
@@ -24,6 +20,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -66,8 +63,8 @@ class Limiter:
         # waiting ticket -> its bell; weak, because a bell holds its task and so the slot, which can
         # then be collected if the event loop was closed
         self._bells: WeakValueDictionary[int, Bell] = WeakValueDictionary()
-        # tickets whose `admit` was garbage-collected; `Slot.__del__` only notes them here, because
-        # it may run while this thread holds the lock
+        # tickets whose `admit` was garbage-collected; `Slot.__del__` only adds them, because it may
+        # run while this thread holds the lock
         self.lost_tickets: deque[int] = deque()
         # limits are pairs (rpm, concurrency)
         self._configured = (queue.rpm, queue.concurrency)
@@ -114,7 +111,7 @@ class Limiter:
                 self._apply_limits()
 
     def note_answer(self, ticket: int, status: int) -> None:
-        """Note that the answer to a ticket's request begins."""
+        """Note that the answer to a ticket's request begins, with this HTTP status."""
         with self._lock:
             self.queue.note_answer(ticket, self._clock(), good=status < 300)
             self._wake_next()
@@ -210,21 +207,18 @@ class Limiter:
 
 
 class Slot:
-    """The slot of one request; its answer or refusal decides when others may enter."""
+    """The slot of one request; its answer or refusal decides when others may enter.
+
+    A slot that is garbage-collected is free again.
+    """
 
     left = False
 
     def __init__(self, limiter: Limiter, ticket: int) -> None:
         self._limiter = limiter
         self._ticket = ticket
-
-    def note_answer(self, status: int) -> None:
-        """Note that the answer begins, with this HTTP status."""
-        self._limiter.note_answer(self._ticket, status)
-
-    def note_refusal(self, fault: ModelError) -> None:
-        """Note that the request failed; mark `fault` as `Limiter.note_refusal` does."""
-        self._limiter.note_refusal(self._ticket, fault)
+        self.note_answer = partial(limiter.note_answer, ticket)
+        self.note_refusal = partial(limiter.note_refusal, ticket)
 
     def __del__(self) -> None:
         if not self.left:  # `admit` never ended, because its event loop was closed

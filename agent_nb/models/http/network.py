@@ -1,16 +1,11 @@
 """One TCP connection, with TLS or without, as a stream of bytes.
 
-Why not the streams of asyncio or httpcore: a server may refuse a large body before it has read all
-of it, and close the connection. Here writing stops when an answer arrives, so the caller sees the
-refusal instead of a broken connection.
+A server may refuse a large body before it has read all of it, and close the connection. Here,
+unlike in the streams of asyncio or httpcore, writing stops when an answer arrives, so the caller
+sees the refusal. Faults are the exceptions of httpx.
 
-Rules
-- Faults are the exceptions of httpx.
-- Bytes that arrive before the first request may be its answer: a server that is full refuses at
-  once. Before a later request the caller looks at `is_readable`.
-- Bytes that the event loop has not yet read from the socket count as arrived, except during a write
-  with TLS: they may be session tickets.
-- An interim response (1xx) does not end the request: writing goes on.
+Rule: bytes that arrive before the first request may be its answer: a server that is full refuses at
+once. Before a later request the caller looks at `is_readable`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Turn an exception of httpx into a ModelError that says what the user should check.
+"""Turns an exception of httpx into a ModelError that says what the user should check.
 
-Why: "All connection attempts failed" does not help. A proxy, a certificate, the limit of open files
-and a server that does not run each need another remedy.
-
-Rule: before httpx's own message is quoted, whatever looks like a key is blotted out of it.
+"All connection attempts failed" does not help: a proxy, a certificate, the limit of open files and
+a server that does not run each need another remedy. httpx's own message is quoted only after
+whatever looks like a key is blotted out of it.
 """
 
 from __future__ import annotations

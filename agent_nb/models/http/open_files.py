@@ -1,9 +1,7 @@
 """How many files and connections this process may open.
 
-Why: a thousand answers at once need a thousand connections. Many systems give a process a limit of
-1,024 open files, which the process may raise by itself.
-
-Rule: the limit is never lowered, and raised only as far as the system allows; Windows has no limit.
+A thousand answers at once need a thousand connections. Many systems give a process a limit of 1,024
+open files, which the process may raise by itself.
 """
 
 from __future__ import annotations
@@ -20,7 +18,10 @@ SPARE = 512  # files in reserve, for the kernel and the user
 
 
 def allow_files(files: int) -> None:
-    """Raise the limit to `files` plus `SPARE`, or as near to that as the system allows."""
+    """Raise the limit to `files` plus `SPARE`, or as near to that as the system allows.
+
+    Never lowers the limit; does nothing on Windows, which has none.
+    """
     if resource is None:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,9 +1,7 @@
-"""Recognise a request that is too long for its model, by the provider's words.
+"""Recognises a request that is too long for its model, by the provider's words.
 
-Why: a shorter request mends this refusal and no other, and each server words it differently.
-
-Rule: only the words are read here, since an error within a stream has no HTTP status. For a refusal
-`errors` checks the status too.
+A shorter request mends this refusal and no other, and each server words it differently. Only the
+words are read here, since an error within a stream has no HTTP status; `errors` checks the status.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
 """A time limit for one await that costs nothing if the result is already there.
 
-Why: an answer arrives in many chunks, and most have arrived before they are awaited. A timer and a
+An answer arrives in many chunks, and most have arrived before they are awaited. A timer and a
 cancel scope for each chunk would cost as much as reading it.
-
-Rules
-- The timer starts when the awaitable suspends for the first time.
-- At the limit the awaitable is cancelled, may clean up, and TimeoutError is raised. A cancellation
-  from elsewhere never becomes a TimeoutError, even if it comes at the same moment.
 """
 
 from __future__ import annotations
@@ -21,7 +16,12 @@ T = TypeVar("T")
 
 @types.coroutine
 def wait_within(seconds: float, work: Awaitable[T]) -> Generator[Any, Any, T]:
-    """Await `work` and return its value. Raises TimeoutError after `seconds`."""
+    """Await `work` and return its value. Raises TimeoutError after `seconds`.
+
+    The timer starts when `work` suspends for the first time. At the limit `work` is cancelled and
+    may clean up. A cancellation from elsewhere never becomes a TimeoutError, even if it comes at
+    the same moment.
+    """
     # a coroutine driven by hand shows whether its first step suspends at all
     steps = work.__await__()
     try:

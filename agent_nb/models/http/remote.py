@@ -1,13 +1,11 @@
 """The base of all models behind HTTP: key, connection, list of models, refused fields.
 
-Why: providers differ in how requests and answers are written, and in little else. A provider's
-class adds `stream`, which hands a body and a decoder to `_send`, and `_adapt`.
+A provider's class adds `stream`, which hands a body and a decoder to `_send`, and `_adapt`.
 
 Rules
 - The key is looked up for each request, so a key that the user sets later is found.
-- Each model object has its own connections (`Http`), and holds no state of a stream.
 - What the server refused, a field (`_adapt`) or a schema (`SchemaRefusals`), is not sent again by
-  this object.
+  this object. Apart from that it holds no state of a stream.
 - The model `*` stands for the first chat model that the server lists, else for the first model.
 """
 
@@ -25,12 +23,12 @@ import msgspec
 from ...errors import ModelError
 from ...host import Offer
 from ...wire import Unpicklable
+from ..config import Timeouts
 from ..keys import Key
 from ..messages import OutputSchema, Request
 from ..parts import Part
 from ..prices import Prices
 from ..tariff import Tariff
-from ..timeouts import Timeouts
 from .client import Http
 from .errors import Peer, advise_key
 from .limiter import configure_limiter
@@ -198,10 +196,7 @@ class Remote(Unpicklable):
             raise ModelError(
                 f"{self._http.host} answered without a list of models.", code="garbage"
             )
-        names = [
-            item.get("id") or item.get("name") if isinstance(item, dict) else item
-            for item in items or ()
-        ]
+        names = [i.get("id") or i.get("name") if isinstance(i, dict) else i for i in items or ()]
         return [str(name).removeprefix("models/") for name in names if name]
 
     def takes_output(self, output: OutputSchema) -> bool:

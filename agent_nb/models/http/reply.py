@@ -1,6 +1,4 @@
-"""The answer to one HTTP request as it arrives, with its time limits.
-
-Why apart from `client`: reading an answer has limits of its own, for time, size and compression.
+"""The answer to one HTTP request as it arrives, with its limits for time, size and compression.
 
 Rule: every fault is a ModelError.
 """
@@ -14,7 +12,7 @@ import anyio
 
 from ...errors import ModelError, WireError
 from ...wire import decompress_body
-from ..timeouts import Timeouts
+from ..config import Timeouts
 from .network_errors import make_connection_error
 from .patience import wait_within
 from .transport import Response

@@ -1,21 +1,15 @@
 """The queue of one endpoint: which requests wait, which are under way, which one enters next.
 
-Why apart from `limiter`: without clock, lock and I/O these rules are easy to test. Every method
-takes the time `now` in seconds, and `limiter` holds the lock.
+It has no clock, lock or I/O: `limiter` passes the time `now` in seconds, and holds the lock.
 
 Rules
-- A request draws a ticket (`join`), asks until it may enter (`enter`), and leaves (`leave`).
 - First come, first served; a ticket that stops asking keeps its turn but lets others pass.
 - In any `WINDOW` seconds at most `rpm` requests begin. A request counts from when its answer
   begins, so the server, which counts arrivals, never counts more.
-- Each model has a lane of its own, because providers limit each model by itself.
-- A refusal closes its lane for as long as the server asks, else for the next delay of
-  `BUSY_DELAYS`.
-- A lane that opens again admits half as many requests at once as before, and one more after each
-  round of answers; an empty lane forgets this limit after `MEMORY` seconds.
-- Requests under way when their lane closes are often refused too: their refusals are "shared".
-- After more refusals in a row than `BUSY_DELAYS` has delays, each is "final" until a request is
-  answered, and the lane stays open.
+- Each model has a lane of its own, because providers limit each model by itself. A refusal closes
+  the lane. When it opens again it admits half as many requests at once as before, and one more
+  after each round of answers. After more refusals in a row than `BUSY_DELAYS` has delays, each is
+  "final" until a request is answered, and the lane stays open.
 """
 
 from __future__ import annotations
@@ -42,7 +36,10 @@ Refusal = Literal["first", "shared", "final"]
 
 
 class Lane(msgspec.Struct):
-    """The requests to one model; all times in seconds."""
+    """The requests to one model; all times in seconds.
+
+    An empty lane is forgotten, its limit too, after `MEMORY` seconds.
+    """
 
     # ticket -> when it asked last, in order of tickets
     waiting: dict[int, float] = msgspec.field(default_factory=dict)
@@ -60,7 +57,9 @@ class Lane(msgspec.Struct):
 
 
 class RequestQueue:
-    """The queue of one endpoint: tickets wait in order, enter, and leave.
+    """The queue of one endpoint: a request draws a ticket, asks until it may enter, and leaves.
+
+    Tickets are numbered from 1, in the order in which requests come.
 
     `rpm`: requests per minute, `concurrency`: requests at once; 0: unlimited. `inside`: how many
     requests are under way.
@@ -94,7 +93,7 @@ class RequestQueue:
         """Return 0 if the ticket has entered, else the seconds after which to ask again."""
         lane = self._lane_of[ticket]
         lane.waiting[ticket] = now
-        # about how many requests wait before this one: tickets are numbered over all lanes
+        # roughly how many requests wait before this one: the numbers run over all lanes
         ahead = ticket - next(iter(lane.waiting))
         # later tickets ask less often, so that a long queue costs little
         wait = max(self._window_wait(now), lane.shut_until - now)
@@ -185,7 +184,7 @@ class RequestQueue:
             for lane in self._lanes.values()
             if lane.shut_until <= now and len(lane.inside) < lane.limit
         )
-        return min(filter(None, firsts), default=None)  # tickets are numbered from 1
+        return min(filter(None, firsts), default=None)
 
     def _window_wait(self, now: float) -> float:
         """Return the seconds until the window lets one more request begin."""

@@ -1,17 +1,8 @@
 """When a failed model request is worth another try, and how long to wait before it.
 
-Why: nearly all failures under load end within seconds, a rate limit within a minute. The agent loop
-asks here, so all providers are retried by one rule.
-
-Rules
-- Only a ModelError marked `retryable` is retried, and only before the first part (the loop ensures
-  that).
-- A wait that the server asks for is never shortened; above `LONGEST_WAIT` seconds the request is
-  given up.
-- Other waits come from `BUSY_DELAYS` or `AWAY_DELAYS`, spread at random: many notebooks must not
-  retry at once.
-- A server that fails (500) `_MOST_ALIKE` times with the same words has a fault that stays.
-- No clock and no random numbers except as defaults, and no sleep.
+Nearly all failures under load end within seconds, a rate limit within a minute. A wait that the
+server asks for is never shortened; above `LONGEST_WAIT` seconds the request is given up. Other
+waits are spread at random, so that many notebooks do not retry at once.
 """
 
 from __future__ import annotations
@@ -61,7 +52,10 @@ class Failures:
         self._messages: Counter[str] = Counter()
 
     def add(self, error: ModelError) -> bool:
-        """Count a failure; return whether the server has failed too often with these words."""
+        """Count a failure; return whether the server has failed too often with these words.
+
+        Failing (500) `_MOST_ALIKE` times alike is a fault that stays.
+        """
         if error.status != 500:
             return False
         self._messages[str(error)] += 1
@@ -96,7 +90,7 @@ class Failures:
         return busy and error.code not in _REQUEST_CODES
 
 
-def retry_after(
+def read_retry_after(
     headers: Mapping[str, str], text: str = "", now: float | None = None
 ) -> float | None:
     """Return the seconds that a server asks to wait, or None.

@@ -1,7 +1,7 @@
 """Which schemas of answers a server has refused, so that they are not sent to it again.
 
-Why: only the words of a refusal show whether a server takes no schema at all, or not this one.
-After a refusal a tool takes the answer instead.
+Only the words of a refusal show whether a server takes no schema at all, or not this one. After a
+refusal a tool takes the answer instead.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import msgspec
 
 from ...errors import ModelError
 from ..messages import OutputSchema
+from .errors import find_evidence
 
 # statuses of a refused schema
 _STATUSES = (400, 404, 405, 422, 500, 501)
@@ -47,7 +48,7 @@ class SchemaRefusals:
 
         `output`: the schema that was sent, None if none was. Any other fault is returned unchanged.
         """
-        message = f"{fault} {fault.raw}"
+        message = find_evidence(fault)
         if output is None or fault.status not in _STATUSES or not _ABOUT_SCHEMA.search(message):
             return fault
         self._refused.add(msgspec.json.encode(output))

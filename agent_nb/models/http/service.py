@@ -1,6 +1,6 @@
 """The defaults of a provider behind HTTP: its own server, its variables, its key.
 
-Why: all providers behind HTTP take the same options and differ only in their defaults.
+All providers behind HTTP take the same options and differ only in their defaults.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
         `options`: fields of `RemoteOptions` without `key_of`; unknown ones are ignored. Raises
         UsageError for an invalid URL.
         """
-        # of variables and needs_key None, of label and URL also "", stands for the default
+        # None stands for the default; for the label and the URL, so does ""
         known = {name: value for name, value in options.items() if name in _OPTIONS}
         label = known.get("label") or self.label
         url = known.get("base_url") or DIVERTED.read_original(self.variable) or self.official

@@ -1,14 +1,10 @@
 """From a reply to batches of parts: how every HTTP provider reads an answer.
 
-Why: all providers share one rule for when a request may be repeated, and it is easy to get wrong.
-
 Rules
 - Nothing is yielded before the answer begins: head, usage and extras wait for the first other part,
   or for the end of the body.
 - A fault before the answer begins is a ModelError that may be retried. A later fault may not, and
   is raised after all parts that were read.
-- After the end of the answer (`decoder.done`) the connection gets a moment to end by itself.
-- A break or a silence after a complete answer (`decoder.complete`) is not a fault.
 """
 
 from __future__ import annotations

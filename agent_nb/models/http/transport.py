@@ -1,12 +1,7 @@
 """How a request reaches a server: by our own connection, or by httpx.
 
-Why two ways: our own connection (`direct`) is faster, but only httpx handles proxies and passwords
-in URLs.
-
-Rules
-- A loopback address is never reached through a proxy; other hosts follow the proxy variables.
-- Redirects are not followed, and no cookies are sent back.
-- Through httpx each request has a connection of its own.
+Our own connection (`direct`) is faster, but only httpx handles proxies and passwords in URLs. A
+loopback address is never reached through a proxy.
 """
 
 from __future__ import annotations

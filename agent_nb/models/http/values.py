@@ -1,8 +1,7 @@
-"""Read JSON of servers that follow no schema.
+"""Reads JSON of servers that follow no schema.
 
-Why: compatible servers copy an API loosely, and one odd value must not cost the user an answer.
-
-Rule: any value may be missing, null, of another type or in a further wrapper; nothing here raises.
+Compatible servers copy an API loosely, and one odd value must not cost the user an answer. So any
+value may be missing, null, of another type or in a further wrapper; nothing here raises.
 """
 
 from __future__ import annotations
@@ -87,7 +86,7 @@ def make_usage(usage: dict[str, Any]) -> Usage:
     total = count_tokens(usage.get("total_tokens"))
     whole_prompt = whole_input(prompt_tokens, cached, output=output, total=total)
     reasoning = count_tokens(completion.get("reasoning_tokens") or usage.get("reasoning_tokens"))
-    output, reasoning = whole_output(output, reasoning, whole=whole_prompt, total=total)
+    output, reasoning = whole_output(output, reasoning, input_tokens=whole_prompt, total=total)
     cache_written = count_tokens(
         prompt.get("cache_write_tokens") or usage.get("cache_creation_input_tokens")
     )

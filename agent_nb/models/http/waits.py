@@ -1,6 +1,6 @@
 """Waits that do not count against a run's time limit: for a slot at an endpoint, before a retry.
 
-Why: most rows of a large map wait. If their time limits ran meanwhile, they would end before their
+Most rows of a large map wait. If their time limits ran meanwhile, they would end before their
 requests are sent.
 """
 

@@ -1,14 +1,9 @@
 """Where a request to the Messages API may be cached: up to four breakpoints.
 
-Why: an agent sends its instructions, tools and earlier turns again with every turn. What lies
-before a breakpoint is written to the provider's cache once and then read at a tenth of the price.
-
-Rules
-- The ends of the two newest user messages are marked. The mark at the newest writes the request to
-  the cache; the mark before it finds what the last request wrote, even after many calls.
-- Thoughts and empty texts cannot carry a breakpoint; the block before them does.
-- A request in which the user placed breakpoints (`extra_body`) is left alone.
-- Pure: the body is not changed.
+An agent sends its instructions, tools and earlier turns again with every turn. What lies before a
+breakpoint is written to the provider's cache once and then read at a tenth of the price. The mark
+at the newest user message writes the request to the cache; the mark at the one before finds what
+the last request wrote, even after many calls.
 """
 
 from __future__ import annotations
@@ -28,8 +23,11 @@ def with_breakpoints(body: dict[str, Any]) -> dict[str, Any]:
     """Return the body of a request with breakpoints for the cache; unchanged if it has any.
 
     New ones are at the last tool, and at the ends of the system text and the newest user messages.
+    A body that has some got them from the user (`extra_body`).
     """
-    if _has_breakpoint(body):
+    holders = [body, *_objects(body.get("tools")), *_objects(body.get("system"))]
+    holders += [b for m in _objects(body.get("messages")) for b in _objects(m.get("content"))]
+    if any(FIELD in holder for holder in holders):
         return body
     marked = dict(body)
     if body.get("tools"):
@@ -44,7 +42,10 @@ def with_breakpoints(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _mark_last(content: str | list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    """Return content as blocks with a breakpoint at the last that can carry it; else unchanged."""
+    """Return content as blocks with a breakpoint at the last that can carry it; else unchanged.
+
+    Thoughts and empty texts cannot.
+    """
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     for i in reversed(range(len(blocks))):
         value_field = _MARKABLE.get(blocks[i].get("type", ""))
@@ -52,13 +53,6 @@ def _mark_last(content: str | list[dict[str, Any]]) -> str | list[dict[str, Any]
         if value and (not isinstance(value, str) or value.strip()):
             return [*blocks[:i], {**blocks[i], **MARK}, *blocks[i + 1 :]]
     return content
-
-
-def _has_breakpoint(body: dict[str, Any]) -> bool:
-    """Return whether the body, a tool, or a block of the system text or a message has a mark."""
-    holders = [body, *_objects(body.get("tools")), *_objects(body.get("system"))]
-    holders += [b for m in _objects(body.get("messages")) for b in _objects(m.get("content"))]
-    return any(FIELD in holder for holder in holders)
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:

@@ -1,15 +1,12 @@
 """Anthropic's Messages API: response bytes in, parts out.
 
-Why: a signed thought must go back unchanged, and the API grows by new kinds of blocks. So each
-block is put together again from its deltas, and a block of an unknown kind is kept whole.
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "High"}}
 
-Rules
-- A block's id is `prefix` and its index; every text and thought block is closed.
-- Signatures and redacted thoughts travel as `opaque`; blocks of server tools and unknown kinds as
-  Resend. The next request sends them back unchanged.
-- Of an input whose block never began, which would name its tool, nothing goes back: it is an Extra.
-- Usage is cumulative: fields of `message_start` hold until `message_delta` repeats them.
-- `feed` and `close` never raise; a broken stream closes its blocks as incomplete and is a Fault.
+A signed thought must go back unchanged, and the API grows by new kinds of blocks. So each block is
+put together again from its deltas: signatures and redacted thoughts travel as `opaque`, blocks of
+server tools and unknown kinds, whole, as Resend.
+
+Rule: usage is cumulative: fields of `message_start` hold until `message_delta` repeats them.
 """
 
 from __future__ import annotations
@@ -64,7 +61,7 @@ class AnthropicDecoder(EventDecoder):
         for index in tuple(self._open):
             self._end_block(index, out, broken=CUT)
 
-    def _unknown(self, event_type: str, event: dict[str, Any], out: list[Part]) -> None:
+    def _read_unknown(self, event_type: str, event: dict[str, Any], out: list[Part]) -> None:
         out.append(Extra(PROVIDER, event_type, event))
 
     def on_message_start(self, event: dict[str, Any], out: list[Part]) -> None:
@@ -75,8 +72,14 @@ class AnthropicDecoder(EventDecoder):
 
     def on_message(self, event: dict[str, Any], out: list[Part]) -> None:
         """Read a whole answer that was not streamed."""
+        if not (event.get("type") or "content" in event):  # such a frame may hold an error
+            self._read_event("", event, out, failed=False)
+            return
         self.on_message_start({"message": event}, out)
-        for index, block in enumerate(as_list(event.get("content"))):
+        content = event.get("content")
+        # other servers write the text itself, as requests may
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        for index, block in enumerate(as_list(blocks)):
             self.on_block_start({"index": index, "content_block": block}, out)
             self._end_block(index, out)
         self.on_message_delta({"delta": {"stop_reason": event.get("stop_reason")}}, out)
@@ -131,20 +134,13 @@ class AnthropicDecoder(EventDecoder):
         call_id, tool = to_text(block.get("id")), to_text(block.get("name"))
         out.append(CallDelta(text, index=call_index, call_id=call_id, name=tool))
 
-    def on_block_stop(self, event: dict[str, Any], out: list[Part]) -> None:
-        """Complete a block."""
-        self._end_block(_index_of(event), out)
-
     def on_message_delta(self, event: dict[str, Any], out: list[Part]) -> None:
         """Read the stop reason and the usage."""
         delta = as_dict(event.get("delta"))
         self._update_usage(event.get("usage"), out)
         for holder in (event, delta):
-            out += [
-                Extra(PROVIDER, name, value)
-                for name, value in holder.items()
-                if name not in _READ and not is_empty(value)
-            ]
+            unread = {k: v for k, v in holder.items() if k not in _READ and not is_empty(v)}
+            out += [Extra(PROVIDER, name, value) for name, value in unread.items()]
         if delta.get("stop_reason"):
             self.stop_reason = to_text(delta["stop_reason"])
             out.append(Finish(self.stop_reason))
@@ -152,9 +148,6 @@ class AnthropicDecoder(EventDecoder):
     def on_message_stop(self, event: dict[str, Any], out: list[Part]) -> None:
         """End the answer."""
         self.done = True
-
-    def on_ping(self, event: dict[str, Any], out: list[Part]) -> None:
-        """Ignore a keep-alive."""
 
     def _end_block(self, index: Any, out: list[Part], broken: str = "") -> None:
         """Close a block; `broken` says why it is incomplete, if it is."""
@@ -187,8 +180,8 @@ class AnthropicDecoder(EventDecoder):
 
     def _update_usage(self, usage: Any, out: list[Part]) -> None:
         counts = {key: value for key, value in as_dict(usage).items() if value is not None}
-        if counts:
-            self._usage = {**self._usage, **counts}
+        self._usage = {**self._usage, **counts}
+        if counts and not is_empty(self._usage):
             out.append(make_usage(self._usage))
 
     def _block_id(self, index: Any) -> str:
@@ -255,8 +248,8 @@ AnthropicDecoder.events = {
     "message": AnthropicDecoder.on_message,
     "content_block_start": AnthropicDecoder.on_block_start,
     "content_block_delta": AnthropicDecoder.on_block_delta,
-    "content_block_stop": AnthropicDecoder.on_block_stop,
+    "content_block_stop": lambda self, event, out: self._end_block(_index_of(event), out),
     "message_delta": AnthropicDecoder.on_message_delta,
     "message_stop": AnthropicDecoder.on_message_stop,
-    "ping": AnthropicDecoder.on_ping,
+    "ping": lambda *_: None,
 }

@@ -1,13 +1,7 @@
-"""Encode a request for Anthropic's Messages API.
+"""Encodes a request for Anthropic's Messages API, which has blocks and an order of its own.
 
-Why apart from `chat.request`: this API has its own blocks, and its own rules for their order.
-
-Rules
-- Consecutive messages of one role are merged; tool results come first in their message.
-- Signed and redacted thoughts and blocks of server tools go back unchanged.
-- Unsigned thoughts, blocks of other providers and empty texts are left out: the API refuses them.
-- `max_tokens` is required; its default is `MAX_TOKENS`, on top of a thinking budget if one is sent.
-- The fields of the setting `extra_body` replace fields of the same name; `output_config` is merged.
+Rule: signed and redacted thoughts and blocks of server tools go back unchanged. Unsigned thoughts,
+blocks of other providers and empty texts are left out: the API refuses them.
 """
 
 from __future__ import annotations
@@ -106,7 +100,10 @@ def write_tool(spec: ToolSpec) -> dict[str, Any]:
 
 
 def write_messages(history: Iterable[Message]) -> list[dict[str, Any]]:
-    """Return a history as messages of the API, without the system text (`encode`)."""
+    """Return a history as messages of the API, without the system text (`encode`).
+
+    Consecutive messages of one role are merged; tool results come first in their message.
+    """
     encoded: list[dict[str, Any]] = []
     for message in history:
         if message.role == "system":
@@ -155,12 +152,8 @@ def _write_thought(block: ThoughtBlock) -> dict[str, Any] | None:
 
 
 def _write_call(block: CallBlock) -> dict[str, Any]:
-    return {
-        "type": "tool_use",
-        "id": _clean_id(block.call_id),
-        "name": block.name,
-        "input": block.args,
-    }
+    call_id = _clean_id(block.call_id)
+    return {"type": "tool_use", "id": call_id, "name": block.name, "input": block.args}
 
 
 def _write_result(block: ResultBlock) -> dict[str, Any]:

@@ -1,16 +1,14 @@
 """Responses API of OpenAI and compatible servers: response bytes in, parts out.
 
-Why: this API sends everything several times: in deltas, then as a whole text, then in the whole
-item, then in the whole response. Deltas count; the later copies only supply what was not streamed.
+This API sends everything several times: in deltas, then as a whole text, then in the whole item,
+then in the whole response. Deltas count; the later copies only supply what was not streamed.
+`items` decides which item an event is about.
 
 Rules
-- `items` decides which item an event is about: servers name items badly or not at all.
-- A block is named by item and number: `0.1` is content 1 of item 0, `0.s1` its summary 1.
 - An item that is neither a message nor a call is also emitted as a Resend: it goes back unchanged,
-  in order. Of a message only the `phase` goes back in this way.
+  in order. A message sends only its `phase` back in this way.
 - If anything was streamed, only messages and calls are taken from the whole response: a Resend
   would come after the call that its item precedes, an order that the API may refuse.
-- `feed` and `close` never raise; a broken stream closes its blocks as incomplete and is a Fault.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from typing import Any, NamedTuple
 from ...wire import SurrogatePairs, as_dict, as_list
 from ..chat.calls import make_call
 from ..http.decoder import CALL_CUT, CUT, EventDecoder
-from ..http.values import flatten_text, make_usage, to_text
+from ..http.values import flatten_text, is_empty, make_usage, to_text
 from ..parts import CallDelta, Close, Extra, Finish, Head, Part, Resend, Text, Thought
 from .items import CALL, MESSAGE, REASONING, Item, Items, keys_of
 
@@ -30,6 +28,7 @@ _PROGRESS_ENDINGS = (
     ".in_progress", ".searching", ".completed", ".generating", ".interpreting", ".queued",
     ".failed", ".partial_image", ".done", ".added",
 )  # fmt: skip
+_FAILED = ("failed", "cancelled")  # statuses of a response that failed, perhaps without words
 # type of an item with blocks -> the class of their parts
 _PART_CLASSES: dict[str, type[Text | Thought]] = {MESSAGE: Text, REASONING: Thought}
 
@@ -76,7 +75,7 @@ class ResponsesDecoder(EventDecoder):
         for entry in self._items.list_open(CALL):
             self._emit_call({}, entry, out, broken=self._call_fault)
 
-    def _event(
+    def _read_event(
         self, event_type: str, event: dict[str, Any], out: list[Part], *, failed: bool
     ) -> None:
         """Read an event; a bare response, from a server that does not stream, ends the answer."""
@@ -87,9 +86,9 @@ class ResponsesDecoder(EventDecoder):
         elif event_type in _BLOCK_ENDS:
             self._end_block(_BLOCK_ENDS[event_type], event, out)
         else:
-            super()._event(event_type, event, out, failed=failed)
+            super()._read_event(event_type, event, out, failed=failed)
 
-    def _unknown(self, event_type: str, event: dict[str, Any], out: list[Part]) -> None:
+    def _read_unknown(self, event_type: str, event: dict[str, Any], out: list[Part]) -> None:
         if event_type not in self._unknown_types and not event_type.endswith(_PROGRESS_ENDINGS):
             self._unknown_types.add(event_type)
             out.append(Extra(PROVIDER, event_type, event))
@@ -136,10 +135,6 @@ class ResponsesDecoder(EventDecoder):
         if not entry.done:
             self._complete_item(item, entry, out)
 
-    def on_annotation(self, event: dict[str, Any], out: list[Part]) -> None:
-        """Emit an annotation of the text, such as a source."""
-        out.append(Extra(PROVIDER, "annotation", event.get("annotation")))
-
     def on_end(self, event: dict[str, Any], out: list[Part]) -> None:
         """End the response: emit unstreamed content, the usage and the finish reason."""
         response = as_dict(event.get("response"))
@@ -152,15 +147,16 @@ class ResponsesDecoder(EventDecoder):
                 keys = keys_of({"output_index": index}, item)
                 self._complete_item(item, self._items.begin(to_text(item.get("type")), keys), out)
         usage = response.get("usage")
-        if isinstance(usage, dict) and usage:
+        if isinstance(usage, dict) and not is_empty(usage):
             out.append(make_usage(usage))
         if response.get("incomplete_details"):
             out.append(Extra(PROVIDER, "incomplete_details", response["incomplete_details"]))
         out.append(Finish(to_text(response.get("status")) or "completed"))
         self.done = True
         self._call_fault = CALL_CUT if response.get("incomplete_details") else ""
-        if response.get("error"):
-            self._error(response["error"], out)
+        failed = event.get("type") == "response.failed" or response.get("status") in _FAILED
+        if response.get("error") or failed:
+            self._report_error(response.get("error"), out)
 
     def _emit_missing(self, output: list[dict[str, Any]], out: list[Part]) -> None:
         """Emit the messages and calls of the whole response that were not streamed."""
@@ -182,30 +178,37 @@ class ResponsesDecoder(EventDecoder):
                 self._complete_item(item, entry, out)
 
     def _complete_item(self, item: dict[str, Any], entry: Item, out: list[Part]) -> None:
-        """Close an item and its blocks; emit its content if none was streamed."""
+        """Close an item and its blocks; emit its content that was not streamed."""
         for block in [b for b, owner in self._open_blocks.items() if owner is entry]:
             self._close_block(block, out)
         entry.done = True
         if entry.type == CALL:
             self._emit_call(item, entry, out)
             return
-        if not entry.streamed:
-            self._emit_texts(item, entry, out)
+        self._emit_texts(item, entry, out)
         if entry.type != MESSAGE:
             out.append(Resend(PROVIDER, item))
         elif item.get("phase"):  # the only field of a message that goes back apart from its text
             out.append(Resend(PROVIDER, {"phase": item["phase"]}))
 
     def _emit_texts(self, item: dict[str, Any], entry: Item, out: list[Part]) -> None:
-        """Emit the texts of a message, or of reasoning, that was not streamed."""
+        """Emit the texts of a message, or of reasoning, that were not streamed."""
         if entry.type not in _PART_CLASSES:
             return
         is_summary = entry.type == REASONING and not item.get("content")
-        field = "summary" if is_summary else "content"
-        for number, text in enumerate(_list_texts(item.get(field))):
-            block = _name_block(entry, number, is_summary=is_summary)
-            entry.stream()
-            out += [_PART_CLASSES[entry.type](text, block), Close(block)]
+        pieces = item.get("summary" if is_summary else "content")
+        texts = {
+            _name_block(entry, number, is_summary=is_summary): flatten_text(piece)
+            for number, piece in enumerate(as_list(pieces) or [pieces])
+        }
+        # servers may number blocks wrongly: lengths show whether the streamed texts are these
+        streamed = sum(len(text) for block, text in texts.items() if entry.sizes.get(block))
+        if streamed != sum(entry.sizes.values()):
+            return
+        for block, text in texts.items():
+            if text and not entry.sizes.get(block):
+                entry.stream()
+                out += [_PART_CLASSES[entry.type](text, block), Close(block)]
 
     def _emit_arguments(self, entry: Item, text: str, out: list[Part]) -> None:
         """Emit a piece of a call's arguments; the first, perhaps empty, announces the call."""
@@ -235,6 +238,7 @@ class ResponsesDecoder(EventDecoder):
         text = self._halves.feed(block, piece)
         self._open_blocks[block] = entry
         entry.stream()
+        entry.sizes[block] = entry.sizes.get(block, 0) + len(text)
         if text:
             out.append(_PART_CLASSES[entry.type](text, block))
 
@@ -269,13 +273,8 @@ def _find_block(entry: Item, block_type: _BlockType, event: dict[str, Any]) -> s
 
 
 def _name_block(entry: Item, number: int, *, is_summary: bool) -> str:
+    """Return the name of a block: `0.1` is content 1 of item 0, `0.s1` its summary 1."""
     return f"{entry.block}.{'s' if is_summary else ''}{number}"
-
-
-def _list_texts(pieces: Any) -> list[str]:
-    """Return the texts of the pieces of an item, a list or one piece, without empty ones."""
-    texts = map(flatten_text, pieces if isinstance(pieces, list) else [pieces])
-    return [text for text in texts if text]
 
 
 # type of an event -> the method that reads it
@@ -285,10 +284,13 @@ ResponsesDecoder.events = {
     "response.queued": ResponsesDecoder.on_begin,
     "response.output_item.added": ResponsesDecoder.on_item,
     "response.output_item.done": ResponsesDecoder.on_item_done,
-    "response.output_text.annotation.added": ResponsesDecoder.on_annotation,
+    "response.output_text.annotation.added": lambda _, event, out: out.append(
+        Extra(PROVIDER, "annotation", event.get("annotation"))  # such as a source
+    ),
     "response.function_call_arguments.delta": ResponsesDecoder.on_arguments,
     "response.function_call_arguments.done": ResponsesDecoder.on_arguments_done,
     "response.completed": ResponsesDecoder.on_end,
     "response.incomplete": ResponsesDecoder.on_end,
     "response.failed": ResponsesDecoder.on_end,
+    "response.cancelled": ResponsesDecoder.on_end,
 }

@@ -1,18 +1,14 @@
 """The items of one answer of the Responses API, and which of them an event is about.
 
-Why: an event should name its item by `output_index` and `item_id`. Servers and proxies omit one or
-both, send a new id with every event, or one index for all items; read literally, that doubles
-answers and invents calls.
+An event should name its item by `output_index` and `item_id`:
 
-Rules
-- An item has the keys that came with it: its index, its id, a call's `call_id`. Keys of later
-  events are added until it has `_MOST_KEYS`. A key leads to the newest item that came with it.
-- Prefer a key that one item has to a key that several share. A key never leads to an item of
-  another type.
-- A piece belongs to the item of its keys, else to the newest open item of its type, else to a new
-  item. The newest open item is passed over if it was never announced and both have ids.
-- An end ends the item of its keys, else the oldest open item of its type. A call with another
-  tool's name is passed over.
+    {"type": "response.output_text.delta", "output_index": 0, "item_id": "msg_1", "delta": "High"}
+
+Servers and proxies omit one or both, send a new id with every event, or one index for all items;
+read literally, that doubles answers and invents calls.
+
+Rule: an item has the keys that came with it: its index, its id, a call's `call_id`. A key leads to
+the newest item of its type that came with it; a key of one item alone counts before a shared one.
 """
 
 from __future__ import annotations
@@ -47,6 +43,7 @@ class Item(msgspec.Struct, eq=False):
     call_id: str = ""
     tool: str = ""
     pieces: list[str] = []  # of the arguments
+    sizes: dict[str, int] = {}  # name of a block -> its characters that were emitted
     keys: set[Key] = set()
     announced: bool = False  # the server announced it
     streamed: bool = False  # a part of it was emitted
@@ -58,7 +55,7 @@ class Item(msgspec.Struct, eq=False):
         self.tool = tool or self.tool
 
     def stream(self, piece: str = "") -> None:
-        """Note that part of the item was emitted; `piece` is one of a call's arguments."""
+        """Record that part of the item was emitted; `piece` is one of a call's arguments."""
         self.streamed = True
         if piece:
             self.pieces.append(piece)
@@ -70,8 +67,8 @@ class Items:
     def __init__(self) -> None:
         self._by_type: defaultdict[str, list[Item]] = defaultdict(list)
         self._by_key: dict[Key, Item] = {}
-        self._shared: set[Key] = set()
-        self._blocks: set[str] = set()
+        self._shared: set[Key] = set()  # keys that several items have
+        self._blocks: set[str] = set()  # the beginnings of the names of blocks, one for each item
         self._repeats: Counter[str] = Counter()  # of each index
 
     def __len__(self) -> int:
@@ -103,18 +100,24 @@ class Items:
         return self._add_keys(item, keys)
 
     def find_for_piece(self, item_type: str, keys: list[Key]) -> Item:
-        """Return the item that a piece belongs to, perhaps a new one."""
+        """Return the item that a piece belongs to.
+
+        That is the item of its keys, else the newest open item of its type, else a new one. The
+        newest open item is passed over if it was never announced and both have ids.
+        """
         item = self.find_known(item_type, keys)
         if item is None:
-            item = next(
-                (each for each in reversed(self._by_type[item_type]) if not each.done), None
-            )
+            item = next((i for i in reversed(self._by_type[item_type]) if not i.done), None)
             if item is not None and not item.announced and _has_id(keys) and _has_id(item.keys):
                 item = None
         return self._add_keys(item or self._add(item_type, keys), keys)
 
     def find_for_end(self, item_type: str, keys: list[Key], tool: str = "") -> Item | None:
-        """Return the item that ends, or None if it never began; `tool`: of the call, if known."""
+        """Return the item that ends, or None if it never began; `tool`: of the call, if known.
+
+        That is the item of its keys, else the oldest open item of its type that is not a call of
+        another tool.
+        """
         item = self.find_known(item_type, keys)
         if item is None:
             candidates = (each for each in self._by_type[item_type] if not each.done)
@@ -138,7 +141,7 @@ class Items:
         return item
 
     def _add_keys(self, item: Item, keys: list[Key]) -> Item:
-        """Note the new keys of an item, and return it."""
+        """Add keys that no item has to an item, and return it."""
         for key in keys:
             if len(item.keys) < _MOST_KEYS and key not in self._by_key:
                 self._by_key[key] = item

@@ -1,13 +1,8 @@
-"""Encode a request for the Responses API.
+"""Encodes a request for the Responses API, a flat list of items instead of messages.
 
-Why apart from `chat.request`: this API takes a flat list of items instead of messages.
-
-Rules
-- The server stores nothing (`store: false`), so each request holds the whole conversation.
-- Items that the decoder marked to be sent back (`Resend`) go back unchanged, except reasoning: an
-  empty `status` is left out, and without encryption the `id` too. Reasoning that the server could
-  not read again (no content, not encrypted) is left out. So are blocks of other providers.
-- The fields of the setting `extra_body` replace fields of the same name; `text` is merged.
+Rule: the server stores nothing (`store: false`), so each request holds the whole conversation.
+Items that the decoder marked to be sent back (`Resend`) go back unchanged, except reasoning
+(`_encode_resent`).
 """
 
 from __future__ import annotations
@@ -72,10 +67,9 @@ def encode(
     if "max_tokens" in settings:
         body["max_output_tokens"] = settings["max_tokens"]
     if "reasoning" in settings:
-        body["reasoning"] = {
-            "effort": read_effort(settings["reasoning"]),
-            **({"summary": "auto"} if summary else {}),
-        }
+        body["reasoning"] = {"effort": read_effort(settings["reasoning"])}
+        if summary:
+            body["reasoning"]["summary"] = "auto"
     if request.output is not None:
         body["text"] = {"format": {"type": "json_schema", **write_schema(request.output)}}
     add_extra_body(body, settings, "text")
@@ -165,7 +159,10 @@ def _write_output(block: ResultBlock) -> str | list[dict[str, Any]]:
 
 
 def _encode_resent(item: dict[str, Any]) -> dict[str, Any] | None:
-    """Return an item to send back, None for a `phase` or if the server could not read the item."""
+    """Return an item to send back, None for a `phase` or if the server could not read the item.
+
+    Reasoning loses an empty `status` and, without encryption, its `id`.
+    """
     if "type" not in item:  # a `phase`, which is part of its message
         return None
     if item["type"] != "reasoning":

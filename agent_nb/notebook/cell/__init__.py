@@ -1,4 +1,1 @@
-"""One `%%agent` cell from its text to its record: prepared, run or replayed, shown and stored.
-
-Read `run` first: it calls the other files in order.
-"""
+"""One `%%agent` cell from its text to its record. Read `run` first: it calls the other files."""

@@ -1,16 +1,14 @@
 """Questions to the user about a tool call: by the buttons of its card, or on the keyboard.
 
 Why both: buttons are better, but not every front end delivers clicks while a cell runs; `input()`
-works wherever there is a keyboard.
+works wherever there is a keyboard, and can give each answer that a button gives
+(`ask_by_click_or_input`).
 
 Rules
 - On the keyboard, text of models and tools is plain and printable: nothing may reorder the line.
-- Only a clear yes or an edit allows; the end of the input denies; an interrupt stops the run.
-- Each answer that a button gives can also be typed.
-- An approval source (question -> decision) returns None if it can reach no user.
+  Only a clear yes or an edit allows; the end of the input denies.
 - Once front ends count the views of the card, questions stay off the keyboard: after a reload no
   page shows the prompt of `input()`, which then blocks the main thread.
-- A question that no user can see any more is denied, and its run ends (`unseen`).
 """
 
 from __future__ import annotations
@@ -19,7 +17,6 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -83,10 +80,17 @@ def ask_by_click_or_input(
     `unseen` denies a question that no view shows any more.
     """
 
-    async def ask(question: Question) -> Decision | None:
-        if not await _wait_until(lambda: can_click() or unseen.views_counted):
-            return await typed(question)
-        return await unseen.ask_while_visible(clicks.ask, question)
+    def ask(question: Question) -> Awaitable[Decision | None]:
+        # the question is open from here on: a click may come before the wait below ends
+        return choose(question, asyncio.ensure_future(clicks.ask(question)))
+
+    async def choose(question: Question, click: asyncio.Future[Decision | None]) -> Decision | None:
+        try:
+            if not await _wait_until(lambda: click.done() or can_click() or unseen.views_counted):
+                return await typed(question)
+            return await unseen.wait_while_visible(click, question)
+        finally:
+            click.cancel()
 
     return ask
 
@@ -101,34 +105,16 @@ async def _wait_until(condition: Callable[[], bool]) -> bool:
 
 
 class ButtonApprovals:
-    """An approval source that buttons answer, from any thread; `ask` waits on the agent's loop."""
+    """An approval source that buttons answer, from any thread; `ask` waits on the agent's loop.
+
+    `actions`: the functions that the view's buttons call.
+    """
 
     def __init__(self) -> None:
-        self._waiting: dict[str, tuple[asyncio.Future[Decision], Question]] = {}
-
-    @property
-    def actions(self) -> Actions:
-        """The functions that the view's buttons call."""
-        return _make_actions(self._find_waiting, self._answer)
-
-    async def ask(self, question: Question) -> Decision | None:
-        """Wait for the click that answers `question`."""
-        answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
-        self._waiting[question.call_id] = (answer, question)
-        try:
-            return await answer
-        finally:
-            del self._waiting[question.call_id]
-
-    def _find_waiting(self, call_id: str) -> Question | None:
-        return self._waiting.get(call_id, (None, None))[1]
-
-    def _answer(self, call_id: str, decision: Decision) -> None:
-        """Pass a decision to the `ask` that waits for it."""
-        answer, _ = self._waiting.get(call_id, (None, None))
-        if answer is not None:
-            with suppress(RuntimeError):  # the loop is closed: the run is over
-                answer.get_loop().call_soon_threadsafe(_set_answer, answer, decision)
+        questions = Questions()
+        questions.reachable_while(lambda: True)
+        self.ask = questions.combine_with(None)
+        self.actions = _question_actions(questions)
 
 
 def run_actions(questions: Questions, stop: Callable[[], Any]) -> Actions:
@@ -137,24 +123,17 @@ def run_actions(questions: Questions, stop: Callable[[], Any]) -> Actions:
     `questions`: the open questions of the run. `stop`: what its Stop button calls.
     """
 
-    def answer(call_id: str, decision: Decision) -> None:
-        questions.answer(call_id, **msgspec.structs.asdict(decision))  # they have the same fields
-
-    return {"stop": stop, **_make_actions(questions.find_open, answer)}
+    return {"stop": stop, **_question_actions(questions)}
 
 
-def _make_actions(
-    find_open: Callable[[str], Question | None], answer: Callable[[str, Decision], None]
-) -> Actions:
+def _question_actions(questions: Questions) -> Actions:
     """Return the functions that the buttons of questions call, by action.
 
-    `find_open` returns the open question about a call. `answer` receives the id of the call and the
-    decision. The payload of a click has a `call_id`, and perhaps edited `args`, a `scope` or a
-    `reason`.
+    The payload of a click has a `call_id`, and perhaps edited `args`, a `scope` or a `reason`.
     """
 
     def find_question(payload: Mapping[str, Any]) -> Question | None:
-        return find_open(str(payload.get("call_id", "")))
+        return questions.find_open(str(payload.get("call_id", "")))
 
     def decide(payload: Mapping[str, Any], *, allow: bool) -> None:
         question = find_question(payload)
@@ -172,7 +151,8 @@ def _make_actions(
         else:
             reason = str(payload.get("reason") or Decision.NO)[:LONGEST_REASON]
             decision = Decision(False, by="click", reason=reason)
-        answer(question.call_id, decision)
+        # both have the same fields
+        questions.answer(question.call_id, **msgspec.structs.asdict(decision))
 
     def describe(payload: Mapping[str, Any]) -> SchemaAndCheck | None:
         """Return None if the question is closed or its tool is unknown."""
@@ -183,11 +163,6 @@ def _make_actions(
 
     approve, deny = partial(decide, allow=True), partial(decide, allow=False)
     return {"approve": approve, "approve_lasting": approve, "deny": deny, "describe": describe}
-
-
-def _set_answer(answer: asyncio.Future[Decision], decision: Decision) -> None:
-    if not answer.done():
-        answer.set_result(decision)
 
 
 def ask_at_keyboard(question: Question) -> Decision | None:

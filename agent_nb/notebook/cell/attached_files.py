@@ -3,14 +3,10 @@
 Why: users point a prompt at a file without writing the code that reads it.
 
 Rules
-- A name means a variable, else a file.
-- The ending shows whether a file is a table or a picture; its first bytes may show a picture, too.
-  Any other file must be text.
-- A frame is called like its file, or `NAME` in `--attach NAME=FILE`; of several sheets, each adds
-  its name.
+- A name means a variable, else a file. The ending makes a file a table or a picture; its first
+  bytes may show a picture, too. Any other file must be text.
 - A variable of the user is never replaced. A name that `--attach` gave to a frame is bound again,
   with a warning if it holds another value by then.
-- The record holds the digest of a file, and of its content only what the model read.
 """
 
 from __future__ import annotations
@@ -31,7 +27,7 @@ from ...agent import Mention
 from ...errors import UsageError
 from ...models import collect_secrets
 from ...wire import media_type, redact_text
-from ..file_text import decode_text, describe_text, one_name
+from ..file_text import decode_text, describe_text, format_name
 from ..notices import print_warning
 from .mentioned import References, digest_data
 from .table_files import ENDINGS, LARGEST_FILE, choose_library, read_tables
@@ -80,7 +76,7 @@ class Attached(msgspec.Struct, frozen=True):
                 names = _load_table(file, shell, sources)
                 mentions += [Mention("", "variable", name) for name in names]
                 listed = ", ".join(f"`{name}`" for name in names)
-                texts.append(f"File {one_name(file.name, clean)}: read into {listed}.")
+                texts.append(f"File {format_name(file.name, clean)}: read into {listed}.")
             else:
                 texts.append(file.describe(clean))
         return References(tuple(mentions), tuple(texts))
@@ -112,10 +108,10 @@ def _find_file(name: str) -> AttachedFile | None:
     """Return the file of a name, None for a picture or an unknown name. Raises UsageError."""
     variable, path = "", Path(os.path.expanduser(name))
     before, equals, after = name.partition("=")
-    if equals and before.isidentifier() and not path.exists():  # NAME=FILE
+    if equals and before.isidentifier() and not os.path.exists(path):  # NAME=FILE
         variable, name, path = before, after, Path(os.path.expanduser(after))
     is_picture = name.lower().endswith(PICTURES)
-    if not variable and (is_picture or (not path.suffix and not path.exists())):
+    if not variable and (is_picture or (not path.suffix and not os.path.exists(path))):
         return None  # a picture; a name without a file fails where pictures are read
     is_table = name.lower().endswith(ENDINGS)
     if variable and not is_table:

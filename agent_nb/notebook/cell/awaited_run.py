@@ -6,8 +6,6 @@ Rules
 - Only a run that the cell itself awaits is shown. Runs inside a tool, on another thread or event
   loop, or in code whose output is captured for a model have no cards.
 - Stopping such a cell stops the run, with cards or without; a second stop abandons it.
-- The ended run displays itself as one line in its cell, in later cells as cards again.
-- The agent uses the cell's own event loop; its tools are jobs beside the cell (`find_cell_host`).
 """
 
 from __future__ import annotations
@@ -111,16 +109,11 @@ class AwaitedRun(CellScreen):
         self._can_click = partial(can_click_now, shell, self._cell)
         self._chosen = ChosenCell()
         actions = run_actions(stream.questions, self.stop)
-        if not stream.is_replay:
+        if not stream.is_replay:  # each replay would insert the cell again
             actions["insert"] = self._chosen.choose
         self._display = Display(self._cell, options, actions=actions, can_click=self._can_click)
         self._unseen = UnseenQuestions(lambda: self._display.views)
         self._until_close = ExitStack()
-        self._open()
-
-    def _open(self) -> None:
-        """Open the display, answer questions there, and pass the events to the runner."""
-        stream = self._stream
         self._unseen.cancel_after_denial(stream)
         stream.questions.fall_back_to(self._approval_source())
         write_events(self._cell, stream.log)
@@ -178,6 +171,6 @@ class AwaitedRun(CellScreen):
         run.cell = self._cell.id
         run.seen = lambda: bool(shell.execution_count == count)
         if self._session is not None:
-            self._session.keep(self._cell, run, "_agent")
+            self._session.keep_run(self._cell, run, "_agent")
         else:
             shell.user_ns["_agent"] = run

@@ -1,16 +1,12 @@
 """Capture the output of code that a tool runs on the main thread, and of tqdm bars in any tool.
 
 Why: the output of code that a model runs belongs in the card of its call, not below it, and its
-traceback must not fail the cell.
+traceback must not fail the cell. Only output in a job's own context is captured.
 
 Rules
-- Only output in a job's own context is captured; other tasks and threads write as before.
 - The data of figures and charts are read while they are formatted, because `plt.show()` closes a
   figure after displaying it.
-- `clear_output` in captured code drops the displays of that code; it does not clear the card.
-- A hook is removed when its job ends, one on a shell's displays when no capture is open any more.
-  If other code has wrapped it meanwhile, it stays and passes everything through.
-- A bar of `tqdm.notebook` is a widget: inside a tool its text line reaches the tool instead.
+- A hook that other code has wrapped cannot be removed: it stays, and passes everything through.
 """
 
 from __future__ import annotations
@@ -78,10 +74,9 @@ def is_capturing() -> bool:
 def capture_job(
     shell: Any, on_text: Callable[[str], None], after: Callable[[], None], displays: CallDisplays
 ) -> Iterator[Capture]:
-    """Capture the output of the current context's code on this thread, within the context.
+    """Until the `with` block ends, capture what this context's code shows on this thread.
 
-    `on_text` receives printed text, `displays` receives displays. `after` is called after each
-    write.
+    `on_text` receives printed text and `after` is called behind it; `displays` receives displays.
     """
 
     def write(text: str) -> None:
@@ -199,7 +194,7 @@ def _wrap_publish(original: Callable[..., Any]) -> Callable[..., Any]:
         displays = _current_displays()
         if displays is not None and isinstance(data, dict):
             display_id = str((options.get("transient") or {}).get("display_id") or "")
-            data = displays.take(data, display_id, update=bool(options.get("update")))
+            data = displays.keep(data, display_id, update=bool(options.get("update")))
             if data is None:  # only the card of the call shows it
                 return None
         return original(data, *args, **options)

@@ -1,9 +1,7 @@
 """The prompt of a cell, as it is written and as it is sent.
 
-Why both: an `@name` counts only where the user wrote it, not in the value of an expression.
-
-With `--fix` the prompt is about the cell that failed last. If none has failed in this session, the
-recorded prompt is taken, and the cell can only be replayed.
+Why both: an `@name` counts only where the user wrote it, not in the value of an expression. With
+`--fix`, if no cell has failed in this session, the recorded prompt is taken and only replayed.
 """
 
 from __future__ import annotations

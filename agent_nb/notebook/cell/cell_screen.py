@@ -11,7 +11,7 @@ import builtins
 from typing import Any
 
 from .interrupts import Interrupts
-from .kernel_interrupts import find_hooks
+from .kernel_interrupts import Request, find_hooks
 
 
 class CellScreen:
@@ -30,10 +30,9 @@ class CellScreen:
     def begin(self) -> None:
         """Begin to wait; a press just before counts if it has not cancelled anything yet."""
         self.interrupts.__enter__()
-        # within an agent cell, the handler of that cell has received the earlier presses
-        if self._hooks is None or self._hooks.request.interrupts is not None:
+        if (request := self._find_request()) is None:
             return
-        presses, task = self._hooks.request.begin_wait(), asyncio.current_task()
+        presses, task = request.begin_wait(), asyncio.current_task()
         if presses and task is not None and not task.cancelling():
             self.interrupts.press()
 
@@ -54,8 +53,13 @@ class CellScreen:
     def close(self) -> Any:
         """End the wait: the run has ended, or is abandoned."""
         self.interrupts.__exit__()
-        if self._hooks is not None and self._hooks.request.interrupts is None:
-            self._hooks.request.early_presses = 0  # the kernel has handled these presses itself
+        if (request := self._find_request()) is not None:
+            request.early_presses = 0  # the kernel has handled these presses itself
+
+    def _find_request(self) -> Request | None:
+        """Return the request of plain code; None within an agent cell, which has its presses."""
+        request = self._hooks.request if self._hooks is not None else None
+        return request if request is not None and request.interrupts is None else None
 
 
 def screen_without_cards(shell: Any) -> CellScreen | None:

@@ -1,13 +1,10 @@
-"""The tools of an agent cell: from its line (`-t`), else from `%config AgentMagics.tools`, else
-`DEFAULT`.
+"""The tools of an agent cell: those of `-t`, else of `%config AgentMagics.tools`, else `DEFAULT`.
 
 Why a default: the first question is about the user's own data, and a model without tools can only
-guess at values.
+guess at values. The rows of a map get none, nor does a model that takes no tools.
 
-Rules
-- The default tools are not inputs of a run: they may change; a record without tools stays valid.
-- `-t none` chooses no tools, which is an input like any other choice.
-- The rows of a map get no default tools; nor does a model that takes no tools (`ModelChoice`).
+Rule: the default tools are not inputs of a run: they may change, and a record without tools stays
+valid. `-t none` is an input like any other choice.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Code of a model, run as a cell of the user's namespace, and its traceback as the model reads it.
-
-Why apart from `main_thread`: a job decides where and when code runs, not how.
-"""
+"""Code of a model, run as a cell of the user's namespace, and its traceback for the model."""
 
 from __future__ import annotations
 

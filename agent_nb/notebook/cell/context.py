@@ -1,17 +1,13 @@
 """Gather what a model reads about the notebook: the user's variables and the cells above.
 
-Why: a data scientist asks about this frame and that error. Gathering must cost little and change
-nothing, and the user must be able to see the result: `%agent context` shows it.
-
-Rules
+Why: a data scientist asks about this frame and that error. The modes of `--context`:
 - `auto`: variables by name, type, shape and dtypes, without values. A run that Python code begins
   gets them only if one of its tools shares the user's variables.
 - `vars`: the first rows of frames too. `cells`: also the cells above. `none`: none of these, and
-  nothing about the notebook.
-- Modules and imported functions and classes do not count as variables.
-- No code of the described objects runs (`tools.describe`).
-- Mentions and attached files (`mentioned`) are described in every mode, before all else.
-- All texts pass the secret filter before they are cut.
+  nothing about the notebook. Mentions and attached files (`mentioned`) come first in every mode.
+
+Rule: no code of the described objects runs (`tools.describe`), and all texts pass the secret filter
+before they are cut.
 """
 
 from __future__ import annotations
@@ -71,10 +67,12 @@ def build_context(
     references: the mentions and attached files, which every mode describes.
     """
     tools = list(tools)
-    bare = _describe_place(shell, tools, hosted=hosted) if mode != "none" else Context()
-    lists_all = _lists_variables(mode, tools, hosted=hosted, always=always)
+    base = _make_base_context(shell, tools, hosted=hosted) if mode != "none" else Context()
+    lists_all = mode in _WITH_ROWS
+    if mode == "auto":
+        lists_all = always or any(RecordedTurns.shares_variables(t, hosted=hosted) for t in tools)
     if not lists_all and not references.mentions:
-        return msgspec.structs.replace(bare, mode=mode)
+        return msgspec.structs.replace(base, mode=mode)
     clean = partial(redact_text, secrets=collect_secrets())
     variables = user_variables(shell.user_ns, shell.user_ns_hidden, imports=False)
     if not lists_all:  # only the mentioned ones
@@ -89,11 +87,11 @@ def build_context(
         cell_texts, cells = context_cells.format_cells(unnamed, clean, tokens_left)
     text = "\n\n".join(filter(None, (*references.texts, variable_list, cell_texts)))
     return msgspec.structs.replace(
-        bare,
+        base,
         mode=mode,
         text=f"{_HEADING}\n{text}" if text else "",
         described=described,
-        cells=cells + references.cell_count,
+        cells=cells + sum(mention.kind == "cell" for mention in references.mentions),
         mentions=references.mentions,
     )
 
@@ -113,7 +111,7 @@ def _describe_variables(
     return f"{_VARIABLES if rows else _VARIABLES_ONLY}\n{listed}", described
 
 
-def of_running_cell(
+def gather_running_context(
     mode: Mode | None, tools: Iterable[Tool], prompt: str, *, hosted: bool
 ) -> Context:
     """Return the context of a run that the running cell's code begins.
@@ -137,16 +135,9 @@ def of_running_cell(
     return build_context(shell, mode, tools, prompt, hosted=hosted, above=above)
 
 
-def _describe_place(shell: Any, tools: Iterable[Tool], *, hosted: bool) -> Context:
+def _make_base_context(shell: Any, tools: Iterable[Tool], *, hosted: bool) -> Context:
     """Return a context with the lines about the notebook and its tools."""
     in_terminal = getattr(shell, "kernel", None) is None
     where, about = (_TERMINAL, _PYTHON_IN_TERMINAL) if in_terminal else (_NOTEBOOK, _PYTHON)
     shared = hosted and any(t.name == "python" and t.effect == "kernel" for t in tools)
     return Context(system=where, about_tools=about if shared else "")
-
-
-def _lists_variables(mode: Mode, tools: Iterable[Tool], *, hosted: bool, always: bool) -> bool:
-    """Return whether the model of a run reads the list of all variables."""
-    if mode != "auto":
-        return mode in _WITH_ROWS
-    return always or any(RecordedTurns.shares_variables(tool, hosted=hosted) for tool in tools)

@@ -2,10 +2,8 @@
 
 Why: a question about a notebook is often about what its earlier cells did.
 
-Rules
-- Only cells that ran in this kernel count (`ran_cells`).
-- A cell tagged `agent-exclude` is left out, by its tag when it ran or in the saved notebook.
-- All texts pass the secret filter before they are cut.
+Rule: only cells that ran in this kernel count (`ran_cells`), but none tagged `agent-exclude` (when
+it ran, or in the saved notebook). All texts pass the secret filter before they are cut.
 """
 
 from __future__ import annotations
@@ -46,7 +44,11 @@ def cells_above(shell: Any, cell: Cell, file: NotebookFile) -> list[RanCell]:
     order = {name: position for position, name in enumerate(file.cell_ids)}
     here = order.get(cell.id, len(order))
     # -1: a cell that the saved notebook does not have counts as above
-    return [ran for ran in readable_cells(shell, cell, file) if order.get(ran.id, -1) < here]
+    return [
+        ran
+        for ran in readable_cells(shell, cell, file)
+        if order.get(ran.id, -1) < here and not (ran.id and ran.id == cell.id)
+    ]
 
 
 def format_cells(

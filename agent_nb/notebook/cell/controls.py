@@ -1,6 +1,6 @@
 """The controls of a cell's run: its Stop button, its questions, and the cell that it inserts.
 
-Why together: all three depend on whether the view has buttons and whether clicks on them arrive.
+What they can do depends on the view, which is chosen only when the cell's options have been read.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from .unseen import UnseenQuestions
 class Controls:
     """The controls of one cell. Only views of kind `widgets` have buttons.
 
-    `display` returns the display of the run. `alone`: a button started the run and no cell runs, so
-    clicks always arrive, and no cell can be inserted.
+    `display` returns the display of the run. `by_button`: the button Run live started the run and
+    no cell runs, so clicks always arrive, and no cell can be inserted.
     """
 
     def __init__(
-        self, shell: Any, cell: Cell, display: Callable[[], Display], *, alone: bool = False
+        self, shell: Any, cell: Cell, display: Callable[[], Display], *, by_button: bool = False
     ) -> None:
-        self._shell, self._cell, self._display, self._alone = shell, cell, display, alone
+        self._shell, self._cell, self._display, self._by_button = shell, cell, display, by_button
         self._clicks = ButtonApprovals()
         self.unseen = UnseenQuestions(lambda: display().views)
         self.chosen = ChosenCell()
@@ -38,7 +38,7 @@ class Controls:
     @property
     def actions(self) -> dict[str, Callable[..., None]]:
         """The functions that the buttons call."""
-        insert = {} if self._alone else {"insert": self.chosen.choose}
+        insert = {} if self._by_button else {"insert": self.chosen.choose}
         return {"stop": self._stop, **self._clicks.actions, **insert}
 
     @property
@@ -48,15 +48,15 @@ class Controls:
 
     def set_view_kind(self, kind: str) -> None:
         """Note the kind of the view; call it before the first question."""
-        self._clickable = kind == "widgets" and (can_ever_click(self._cell) or self._alone)
+        self._clickable = kind == "widgets" and (can_ever_click(self._cell) or self._by_button)
 
-    def steer(self, driver: Driver) -> None:
+    def set_driver(self, driver: Driver) -> None:
         """Let the Stop button stop what `driver` runs from now on."""
         self._driver = driver
 
     def can_click(self) -> bool:
         """Return whether clicks on buttons arrive now; may be called from any thread."""
-        return self._clickable and (self._alone or can_click_now(self._shell, self._cell))
+        return self._clickable and (self._by_button or can_click_now(self._shell, self._cell))
 
     def approval_source(self, driver: Driver) -> ApprovalSource:
         """Return an approval source for the run of `driver`."""

@@ -1,12 +1,11 @@
 """A run in a cell's output: a live view while it goes on, then its static page with the record.
 
-Why one class: `%%agent` cells, awaited runs, runs of other systems and `run.show()` show a run
+Why one class: `%%agent` cells, awaited runs, runs of other systems and `run.show()` show runs
 alike.
 
 Rules
-- The static page needs no kernel. It takes the place of the live view in the same display.
-- A page with charts is divided at them: each part is an output with the id of the run.
-- A page that replaces another updates the other's outputs, so it has at most as many.
+- A page is divided at its charts, each part an output. A page that replaces another updates the
+  other's outputs, so it has at most as many.
 - Where outputs are dropped (`unshown`), nothing is drawn and only the numbers are published.
 - While a run without a journal is shown as widgets, an empty journal says that the run goes on: a
   notebook that is saved meanwhile keeps the view (`saved_views`).
@@ -18,10 +17,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...agent import Played, Stream
-from ...events import Event, EventLog
+from ...events import Event, EventLog, new_run_id
 from ...record import METADATA_KEY, RECORD_MIME, Journal, Record, RunNumbers
 from ...view import Views
-from ...wire import Shown, describe_picture
+from ...wire import Attachment, describe_picture
 from ..identity import Cell
 from ..notices import print_warning
 from ..options import Options
@@ -60,13 +59,13 @@ class Display:
         self._actions, self._can_click, self._replaces = actions or {}, can_click, replaces
         self._above = above
         self._view: LiveView | None = None
-        self._shown_in = replaces  # display id of a page without a live view
+        self._static_id = replaces  # display id of a page without a live view
         self._empty_journal: Journal | None = None  # says to other processes that the run goes on
 
     @property
     def id(self) -> str:
-        """The display id, "" while there is no display."""
-        return self._view.display_id if self._view is not None else self._shown_in
+        """The display id, "" before there is a display."""
+        return self._view.display_id if self._view is not None else self._static_id
 
     @property
     def opened(self) -> bool:
@@ -156,10 +155,11 @@ class Display:
         if self._view is not None:
             self._view.close(first | data, metadata)
         elif self.kind != "text":
-            # the outputs below carry this id, so that a run that takes its place can replace them
-            if rest and not self._shown_in:
-                self._shown_in = f"agent-nb-{run}"
-            transient = {"display_id": self._shown_in} if self._shown_in else {}
+            # the outputs below carry this id, so that a run that takes its place can replace them;
+            # not the run's id, since a run may be shown several times
+            if rest and not self._static_id:
+                self._static_id = f"agent-nb-{new_run_id()}"
+            transient = {"display_id": self._static_id} if self._static_id else {}
             publish_display(first | data, metadata, transient, bool(self._replaces))
         self._publish_parts(rest, run)
         if self.kind == "text" and self.cell.kernel and data and numbers and numbers["recorded"]:
@@ -201,7 +201,7 @@ def show_unrecorded(played: Played) -> None:
 
     Records of older versions do not hold them; a replay that goes on live records them.
     """
-    for shown in map(Shown, played.unrecorded if played.resume is None else ()):
+    for shown in map(Attachment, played.unrecorded if played.resume is None else ()):
         picture = {str(shown["media_type"]): shown["data"]} if shown["data"] else {}
         description = {"text/plain": describe_picture(1, shown)} if picture else {}
         publish_display({**description, **shown.display, **picture}, {}, {}, False)

@@ -1,16 +1,10 @@
 """Run an agent on its own thread and event loop while the cell awaits it.
 
-Why: the kernel's thread must stay free for clicks, interrupts, and the tools that run on it. And
-the agent must not depend on how a kernel runs its loop.
+Why: the kernel's thread must stay free for clicks, interrupts, and the tools that run on it. Brief
+work is a task on the cell's own loop: a thread costs more than the replay of a small cell.
 
 Rules
-- Brief work is a task on the cell's own loop: a thread costs more than the replay of a small cell.
-- The thread starts in a copy of the cell's context, so that its output lands in this cell.
-- The thread is a daemon and ends before the cell, unless it is abandoned or needs more than
-  `LINGER` seconds to close its connections.
 - The cell waits in ticks: an untimed await would not notice a kernel interrupt.
-- The first interrupt cancels the work, a second one abandons it. A cancelled cell task counts as an
-  interrupt.
 - The signal handler cancels the work directly: after a tool that the interrupt ended, the model
   must not be called again first.
 """
@@ -47,10 +41,11 @@ class Work(NamedTuple):
 class Driver:
     """Drives one run of a cell. Make it on the cell's thread and event loop.
 
-    interrupts: the interrupts of the cell. clean: removes secrets from what tools display.
-    host: lets tools run on the cell's thread.
-    fault: after `drive`, the exception of the work, or None.
-    abandoned: after `drive`, whether the work still runs, because a second interrupt gave it up.
+    interrupts: the interrupts of the cell; the first cancels the work, a second one abandons it.
+    clean: removes secrets from what tools display. host: lets tools run on the cell's thread.
+    fault: after `drive`, the exception of the work, or None. abandoned: after `drive`, whether the
+    work was given up and may still run.
+
     Raises UsageError where no event loop runs.
     """
 
@@ -152,7 +147,6 @@ class Driver:
             self._wake()
 
     async def _run_work(self, work: Work) -> None:
-        """Run the work; keep an exception as `fault`."""
         self._agent_loop = asyncio.get_running_loop()
         try:
             await work.run()

@@ -1,18 +1,16 @@
 """The end of a cell's run: what it leaves in the output, in the library and in its conversation.
 
 Why one class: a run ends well, fails, is stopped or never starts, and each leaves a valid notebook.
-
-Rules
-- Whatever happened, the log ends with `end`; the output holds a static page if it shows pages.
-- A run that never began replaces no record: the former record stays in the output.
-- A run that failed without an answer adds no turn to the conversation.
-- A replay keeps the record that it was played from.
+A run that never began replaces no record; one that failed without an answer adds no turn; a replay
+keeps the record that it was played from.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -46,6 +44,7 @@ class ReplacedReplay(msgspec.Struct, frozen=True):
     record: Record | None
 
 
+@dataclass(eq=False, repr=False)
 class Ending:
     """The end of one cell's run. Make it when the run has ended, or could not begin.
 
@@ -55,27 +54,21 @@ class Ending:
     replay live, None where it could not be used.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        cell: Cell,
-        options: Options,
-        display: Display,
-        *,
-        choice: ReplayChoice = UNDECIDED,
-        played: Played | None = None,
-        replaced: ReplacedReplay | None = None,
-        run_live: RunLive | None = None,
-    ) -> None:
-        self._session, self._cell, self._options = session, cell, options
-        self._display, self._choice, self._played = display, choice, played
-        self._replaced, self._run_live = replaced, run_live
+    session: Session
+    cell: Cell
+    options: Options
+    display: Display
+    _: KW_ONLY
+    choice: ReplayChoice = UNDECIDED
+    played: Played | None = None
+    replaced: ReplacedReplay | None = None
+    run_live: RunLive | None = None
 
     def finish(self, run: Run, conversation: Conversation) -> None:
         """Show, record and remember a run that has ended."""
-        self._session.keep(self._cell, run, self._options.variable)
-        record = self._make_record(run) if self._options.record else self._former_record
-        self._show(run, record, recorded=self._options.record)
+        self.session.keep_run(self.cell, run, self.options.variable)
+        record = self._make_record(run) if self.options.record else self._former_record
+        self._show(run, record, recorded=self.options.record)
         self._commit_turn(run, conversation)
         warn_of_faults(run.log)
 
@@ -101,8 +94,8 @@ class Ending:
         It must do so where nothing was drawn, and where no user watches: papermill and
         `jupyter execute` print only this line.
         """
-        drawn = self._display.opened or self._display.kind != "text"
-        if is_headless(self._cell) or not drawn:
+        drawn = self.display.opened or self.display.kind != "text"
+        if is_headless(self.cell) or not drawn:
             return ""
         return f"{text}; the reason stands above"
 
@@ -112,7 +105,7 @@ class Ending:
         `path_advice`: see `NotebookFinder.advice`. It is added if a headless run lacks a key, which
         may mean that the notebook with the record was not found.
         """
-        expected = self._options.expect
+        expected = self.options.expect
         if expected and run.status not in (expected, "interrupted"):
             raise AgentCellError(
                 f"the run ended with status {run.status}, and --expect {expected} says otherwise"
@@ -120,7 +113,7 @@ class Ending:
         if run.status != "error" or expected:
             return
         keyless = any(isinstance(e, events.Error) and e.code == "no_key" for e in run.log)
-        advice = path_advice if keyless and is_headless(self._cell) else ""
+        advice = path_advice if keyless and is_headless(self.cell) else ""
         raise AgentCellError(
             " ".join(filter(None, [run.reason, advice])) or "the run ended in an error",
             self.short_error_line("the run failed") if run.reason else "",
@@ -132,92 +125,94 @@ class Ending:
         """Show a run that began no stream: its prompt and the events of `ending`."""
         log = EventLog() if log is None else log
         secrets = collect_secrets()
-        prompt = redact_value(self._cell.body.strip(), secrets=secrets)
-        log.append(events.RunStart(model=redact_value(self._options.model or "", secrets=secrets)))
+        prompt = redact_value(self.cell.body.strip(), secrets=secrets)
+        log.append(events.RunStart(model=redact_value(self.options.model or "", secrets=secrets)))
         log.append(events.User(content=prompt, origin="user"))
         for event in ending:
             log.append(event)
         run = Run(log)
-        self._session.keep(self._cell, run, self._options.variable)
+        self.session.keep_run(self.cell, run, self.options.variable)
         self._show(run, self._former_record, recorded=False, differences=differences)
         return run
 
     @property
     def _former_record(self) -> Record | None:
         """The record from before the run, to keep when the run makes none."""
-        replaced = self._replaced.record if self._replaced is not None else None
-        return replaced or self._choice.record
+        replaced = self.replaced.record if self.replaced is not None else None
+        return replaced or self.choice.record
 
     def _show(
         self, run: Run, record: Record | None, *, recorded: bool, differences: Sequence[str] = ()
     ) -> None:
         """Close the display with the record and the numbers of the run."""
-        # a record of another run stays in the output: the numbers name it
         numbers = summarize_run(run, recorded=recorded)
-        if record is not None and not recorded:
+        if record is not None and not recorded:  # a record of another run stays in the output
             numbers["record"] = record.get("id", "")
-        options = {"expect": self._options.expect, "compare": self._options.compare}
-        numbers |= {name: value for name, value in options.items() if value not in ("", "full")}
-        if self._choice.turns is not None and self._played is not None:
-            numbers |= summarize_replay(self._played)
-        elif differences:
-            numbers["differences"] = differences
+        numbers |= self._list_facts(differences)
         # `CellRun` removes the pressed button when it opens a view; without a view it goes now
-        if self._replaced is not None and not self._display.opened:
-            self._session.remove_button(self._cell.key)
+        if self.replaced is not None and not self.display.opened:
+            self.session.remove_button(self.cell.key)
         try:
             self._offer_run_live(run)
         finally:
-            if not publish.reply(self._session.shell, self._cell.runner_options, numbers):
-                self._display.close(run.log, record, numbers, badge=self._choice.badge)
-            if self._played is not None:
-                show_unrecorded(self._played)
+            if not publish.reply_numbers(self.session.shell, self.cell.runner_options, numbers):
+                self.display.close(run.log, record, numbers, badge=self.choice.badge)
+            if self.played is not None:
+                show_unrecorded(self.played)
+
+    def _list_facts(self, differences: Sequence[str]) -> dict[str, Any]:
+        """Return what the numbers of the run (`summary`) say about its options and its replay."""
+        options = {"expect": self.options.expect, "compare": self.options.compare}
+        facts: dict[str, Any] = {k: v for k, v in options.items() if v not in ("", "full")}
+        if self.choice.turns is not None and self.played is not None:
+            return facts | summarize_replay(self.played)
+        return facts | {"differences": differences} if differences else facts
 
     def _offer_run_live(self, run: Run) -> None:
         """Show the button that runs a replay live, before the live view closes.
 
         Why before: JupyterLab ends the subshell that receives presses with the last widget.
         """
-        if self._run_live is None or self._choice.turns is None or not self._display.opened:
+        if self.run_live is None or self.choice.turns is None or not self.display.opened:
             return
-        key = self._cell.key
-        self._session.buttons[key] = self._run_live.offer(run.id)
-        remove = partial(self._session.remove_button, key)
-        until_next_cell(self._session.shell, self._run_live, remove)
+        key = self.cell.key
+        self.session.buttons[key] = self.run_live.offer(run.id)
+        remove = partial(self.session.remove_button, key)
+        until_next_cell(self.session.shell, self.run_live, remove)
 
     def _make_record(self, run: Run) -> Record:
         """Return the record that a replay played, or a new one of a live run, signed and kept."""
-        if self._choice.record is not None:
-            return self._choice.record
+        if self.choice.record is not None:
+            return self.choice.record
         provenance = Provenance(
-            cell=self._cell.id,
-            source=self._cell.text_hash,
-            conversation=self._options.conversation,
-            fresh=self._options.new,
-            execution=executions.executions_of(self._session.shell).current().id,
+            cell=self.cell.id,
+            source=self.cell.text_hash,
+            conversation=self.options.conversation,
+            fresh=self.options.new,
+            execution=executions.executions_of(self.session.shell).current().id,
         )
-        signed = self._session.sign(run_record(run.log, provenance))
-        self._session.library.keep_record(self._cell.key, signed)
+        signed = self.session.sign(run_record(run.log, provenance))
+        self.session.library.keep_record(self.cell.key, signed)
         return signed
 
     def _commit_turn(self, run: Run, conversation: Conversation) -> None:
         """Make the run the turn of its cell, if it counts as one."""
         if is_map(run.log):  # each row was asked without the conversation
-            conversation.forget(self._cell.key)
+            conversation.forget(self.cell.key)
             return
-        turns, record = self._choice.turns, self._choice.record
+        turns, record = self.choice.turns, self.choice.record
         foreign = False  # the replay of a record that neither this user signed nor this kernel made
         if turns is not None and record is not None:
-            foreign = not (turns.own or self._session.library.is_from_kernel(record))
-        turn = Turn(self._cell.key, run.log, self._options.new, foreign)
+            foreign = not (turns.own or self.session.library.is_from_kernel(record))
+        turn = Turn(self.cell.key, run.log, self.options.new, foreign)
         # also a run that does not count as a turn: committing a live run drops the later turns
         conversation.commit(turn, live=turns is None)
         if not is_turn(run.log):
-            conversation.forget(self._cell.key)
+            conversation.forget(self.cell.key)
 
 
 def close_log(log: EventLog, driver: Driver) -> EventLog:
-    """Return a driven run's log, completed if cut off. Raises Cancelled without event and fault."""
+    """Return a driven run's log, completed if cut off; without event or fault, raise Cancelled."""
     if log.ended and not driver.abandoned:
         return log
     logged = list(log)

@@ -1,14 +1,11 @@
-"""The cell execution that a run of Python code belongs to, wherever it is started: in a loop, a
-task, a thread, a function of a module.
+"""The cell execution that a run of Python code belongs to, wherever the run is started.
 
 Why: such a run is recorded with the cell that began it. One cell may ask the same thing twice, so a
 record is found again by its number among the runs of the execution.
 
-Rules
-- The execution is a context variable; tasks and `asyncio.to_thread` inherit it.
-- A thread belongs to the execution that started it, else to the cell that runs or ran last.
-- Without the extension, the request that the kernel handles identifies the cell.
-- Code that a tool runs inside a cell belongs to that cell's execution.
+Rule: the execution is a context variable, which tasks and `asyncio.to_thread` inherit. A thread
+belongs to the execution that started it, else to the cell that runs or ran last; without the
+extension, the request that the kernel handles identifies the cell.
 """
 
 from __future__ import annotations
@@ -91,7 +88,7 @@ class Executions:
 
 
 # shell -> the function that stops new threads from inheriting its executions
-_reach_threads: weakref.WeakKeyDictionary[Any, Callable[[], None]] = weakref.WeakKeyDictionary()
+_end_inheritance: weakref.WeakKeyDictionary[Any, Callable[[], None]] = weakref.WeakKeyDictionary()
 _by_shell: weakref.WeakKeyDictionary[Any, Executions] = weakref.WeakKeyDictionary()
 
 
@@ -105,7 +102,7 @@ def install_executions(shell: Any) -> None:
     """Note each cell that the shell runs from now on; installing twice changes nothing."""
     executions = executions_of(shell)
     if not executions.has_hook():
-        _reach_threads[shell] = _current.reach_threads()
+        _end_inheritance[shell] = _current.reach_threads()
         shell.events.register(_EVENT, executions.begin)
         executions.begin()  # the running cell began before the hook
 
@@ -113,6 +110,6 @@ def install_executions(shell: Any) -> None:
 def uninstall_executions(shell: Any) -> None:
     """Remove the hooks of `install_executions`."""
     executions = executions_of(shell)
-    _reach_threads.pop(shell, lambda: None)()
+    _end_inheritance.pop(shell, lambda: None)()
     if executions.has_hook():
         shell.events.unregister(_EVENT, executions.begin)

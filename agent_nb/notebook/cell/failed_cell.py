@@ -1,13 +1,9 @@
 """The prompt of `%%agent --fix`: the code and the traceback of the cell that failed last.
 
-Why: users ask about the error that they have just seen, without copying it.
+A cell counts as failed until it runs again and ends. If none has failed, the record is replayed,
+even if variables have changed: a notebook whose mistake is mended still runs from top to bottom.
 
-Rules
-- A replay finds the record by the prompt, so text that differs from run to run is left out.
-- A cell counts as failed until it runs again and ends. A stopped cell has not failed.
-- A cell tagged `agent-exclude` is never sent.
-- If no cell has failed, the cell's record is only replayed, even if variables have changed: a
-  notebook whose mistake is mended still runs from top to bottom.
+Rule: a replay finds the record by the prompt, so text that differs from run to run is left out.
 """
 
 from __future__ import annotations
@@ -27,6 +23,7 @@ from .cell_prompt import NO_FAILED_CELL, CellPrompt
 from .context_cells import LONGEST_CODE, LONGEST_TRACEBACK, readable_cells
 from .ran_cells import RanCell
 
+_BEGINNING = "This cell fails:"  # of the prompt
 _LONGEST_ERROR = 200  # characters of the error in the first line of the prompt
 _PATH = r"(?<![^\s\"'])[^\s\"']*"  # the beginning of a path
 # text that differs from run to run -> its placeholder in a prompt
@@ -48,12 +45,13 @@ def make_fix_prompt(shell: Any, cell: Cell, library: Library, question: str) -> 
     failed = next((c for c in readable_cells(shell, cell, file) if c.traceback), None)
     if failed is not None:
         return CellPrompt(_format_prompt(failed, question))
-    for record in library.records_of(cell):
+    for record in library.rank_records(cell):
         if record.get("conversation") == Provenance.NO_CONVERSATION:
             continue  # a run that code in the cell began
         prompt = next((e for e in events_of(record) if isinstance(e, User) and not e.span), None)
-        if prompt is not None and prompt.content.endswith(question):
-            return CellPrompt(prompt.content, recorded=True)
+        text = prompt.content if prompt is not None else ""
+        if text.startswith(_BEGINNING) and text.endswith(question):
+            return CellPrompt(text, recorded=True)
     raise UsageError(NO_FAILED_CELL)
 
 
@@ -62,7 +60,7 @@ def _format_prompt(failed: RanCell, question: str) -> str:
     traceback = stabilize(_redact(failed.traceback))
     error = traceback.rpartition("\n")[2]
     parts = (
-        f"This cell fails: {cut_end(error, _LONGEST_ERROR)}",
+        f"{_BEGINNING} {cut_end(error, _LONGEST_ERROR)}",
         fence(cut_middle(_redact(failed.code), LONGEST_CODE), "python"),
         fence(cut_middle(traceback, LONGEST_TRACEBACK)),
         "Find the cause, and say how to fix it.",

@@ -1,12 +1,9 @@
 """What a cell's front end can do: its kind of view, and whether clicks arrive while the cell runs.
 
 Why: a kernel does not know what shows its output. A Jupyter notebook sends cell ids, a console
-offers a keyboard and no ids, a headless runner neither; our own runner identifies itself.
-
-Rules
-- In doubt the plainer view is chosen, which works everywhere.
-- ipykernel 7.4 handles messages beside an awaited cell; 7.0 to 7.3 on a subshell, which the front
-  end creates with the first widget: so `can_click_now` is known only after the first view.
+offers a keyboard and no ids, a headless runner neither; our own runner identifies itself. In doubt
+the plainer view is chosen. ipykernel 7.4 handles messages beside an awaited cell; 7.0 to 7.3 on a
+subshell, which the front end creates with the first widget: `can_click_now` is known only then.
 """
 
 from __future__ import annotations

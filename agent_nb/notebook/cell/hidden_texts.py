@@ -1,13 +1,8 @@
 """Replace texts that no output of a kernel may show, such as a tape's address, in its messages.
 
 Why in messages: an error, a print and a widget reach the notebook file by different ways, but each
-as a message that the kernel's session packs.
-
-Rules
-- Only packed JSON is searched: other packers write the length of a text before the text, and a
-  replacement would make this length wrong.
-- A text that is divided between two messages is not found.
-- In a terminal, which has neither a session nor a notebook file, nothing is replaced.
+as a message that the kernel's session packs. Only packed JSON is searched: other packers write the
+length of a text before the text. A text that is divided between two messages is not found.
 """
 
 from __future__ import annotations
@@ -20,22 +15,22 @@ from typing import Any
 def hide_texts(shell: Any, replacements: Callable[[], Mapping[str, str]]) -> Callable[[], None]:
     """Replace texts in the messages of a kernel until the returned function is called.
 
-    `replacements` returns text -> its replacement, at least one; it is asked again for a message
-    that holds the shortest text. This text must be part of all others, so that one search finds
-    out whether a message needs work. Longer texts are replaced first.
+    `replacements` returns text -> its replacement. The shortest text must be part of all others: a
+    message without it needs no work. For any other message `replacements` is called again, and
+    longer texts are replaced first.
     """
     session = getattr(getattr(shell, "kernel", None), "session", None)
     if session is None:
         return lambda: None
     pack = session.pack
-    needle = _write_json(min(replacements(), key=len))
+    needle = _escape_json(min(replacements(), key=len))
 
     def pack_hiding(content: Any) -> bytes:
         packed: bytes = pack(content)
         if needle in packed and packed[:1] == b"{":
             texts = replacements()
             for text in sorted(texts, key=len, reverse=True):
-                packed = packed.replace(_write_json(text), _write_json(texts[text]))
+                packed = packed.replace(_escape_json(text), _escape_json(texts[text]))
         return packed
 
     def stop() -> None:
@@ -46,5 +41,5 @@ def hide_texts(shell: Any, replacements: Callable[[], Mapping[str, str]]) -> Cal
     return stop
 
 
-def _write_json(text: str) -> bytes:
+def _escape_json(text: str) -> bytes:
     return json.dumps(text)[1:-1].encode()

@@ -1,20 +1,14 @@
-"""Handle SIGINT while a cell runs: "interrupt the kernel" stops the run whether the main thread
-waits, runs our code or the user's.
+"""The SIGINT handler of a running cell: "interrupt the kernel" stops the run, whatever runs.
 
 Why: while an async cell waits, Python's own handler would raise KeyboardInterrupt into the event
-loop, which kills the kernel; ipykernel's handler never reaches blocking code. Here a press only
-sets a flag, except while the user's synchronous code runs: the exception is raised inside it.
+loop, which kills the kernel; ipykernel's handler never reaches blocking code. So a press only sets
+a flag, except while the user's synchronous code runs: the exception is raised inside it.
 
 Rules
-- KeyboardInterrupt is raised only under a guard, which catches it; never into an event loop.
-- The innermost frame of our code or the user's decides: in ours the press sets the flag, in the
-  user's it raises.
-- Code that a stand-in calls (`STAND_IN`) counts as the user's.
-- A press while our code runs inside the user's is raised when ours returns (`checkpoint`).
-- The first press stops the run; a later one that is not part of a double click abandons it.
-- Runs may overlap: the newest receives the press, and a run that ends removes only its handler.
-- A signal that arrives too late to break a system call is handled after a nudge (`nudge.py`).
-- Outside the main thread no handler can be set; there only `press` counts.
+- KeyboardInterrupt is raised only below a guard (`guard`, `guard_async`), which catches it.
+- The innermost frame of our code or the user's decides. A press while our code runs inside the
+  user's is raised when ours returns (`checkpoint`).
+- Runs may overlap: the newest receives the press, and a run that ends removes only its own handler.
 """
 
 from __future__ import annotations
@@ -40,10 +34,10 @@ DOUBLE_CLICK = 0.25  # s; a press sooner than this after the first one does not 
 class Interrupts:
     """The interrupts of one cell; a context manager, within which its SIGINT handler is set.
 
-    namespaces: the globals of the user's code. clock: returns the time in seconds.
-    hand_on: pass each press by a signal on to the former handler, too.
-    presses: the number of presses. by: the source of the first one, "" before it.
-    abandoned: a later press abandoned the run.
+    namespaces: the globals of the user's code. clock: returns the time in seconds. hand_on: pass
+    each press by a signal on to the former handler, too. presses: the number of presses; the first
+    stops the run. by: the source of the first one, "" before it. abandoned: a later press, not part
+    of a double click, abandoned the run.
     """
 
     def __init__(
@@ -187,7 +181,8 @@ class Interrupts:
     def _may_raise(self, frame: FrameType | None) -> bool:
         """Return whether KeyboardInterrupt may be raised in this frame (the rules above).
 
-        If only our code inside the user's is in the way, note that the press is deferred.
+        The frames from here out to the guard decide: the user's code and the libraries that it
+        calls may be interrupted, our code that it calls may not: then the press is deferred.
         """
         user = ours = False
         while frame is not None and frame.f_code not in _GUARDS:

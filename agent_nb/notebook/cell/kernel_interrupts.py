@@ -5,11 +5,11 @@ or sends the reply raises KeyboardInterrupt in the kernel's code, and the reply 
 double click on the front end's stop button a cell would never end.
 
 Rules
-- Without the kernel's hooks (a terminal, other kernels) nothing happens.
-- In a request with an agent cell, presses before the cell are saved for it.
-- A press after its end is swallowed, but aborts queued requests where the kernel can.
-- In a plain cell a press does what the kernel's handlers do, until the code awaits a run.
-- A handler is set only during a request: in an idle kernel KeyboardInterrupt would end the kernel.
+- In a request with an agent cell, presses before the cell are saved for it. A press after its end
+  is swallowed, but aborts queued requests where the kernel can. In a plain cell a press does what
+  the kernel's handlers do, until the code awaits a run.
+- Our handler is set only during a request: in an idle kernel KeyboardInterrupt would end the
+  kernel.
 """
 
 from __future__ import annotations
@@ -89,7 +89,10 @@ class Request:
 
 
 class KernelHooks:
-    """Our hooks on a shell's kernel, called before and after each request once constructed."""
+    """Our hooks on a shell's kernel, called from their construction on.
+
+    In order: `before_request`, `cell_begins`, `Request.enter` and `leave`, `after_request`.
+    """
 
     def __init__(self, shell: Any) -> None:
         self.request = Request()
@@ -155,9 +158,9 @@ class KernelHooks:
 
 
 @contextmanager
-def cell_interrupts(shell: Any, *, alone: bool = False) -> Iterator[Interrupts]:
-    """Handle the interrupts of an agent cell, with presses before it; `alone`: no cell runs."""
-    hooks = None if alone else find_hooks(shell)
+def cell_interrupts(shell: Any, *, by_button: bool = False) -> Iterator[Interrupts]:
+    """Handle the interrupts of an agent cell, and presses before it; `by_button`: no cell runs."""
+    hooks = None if by_button else find_hooks(shell)
     request = hooks.request if hooks is not None else Request()
     with Interrupts(shell.user_ns, shell.user_global_ns) as interrupts:
         first = request.interrupts is None

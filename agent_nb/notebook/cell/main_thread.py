@@ -3,12 +3,9 @@
 Why: Python tools need the user's namespace on the thread that libraries expect (matplotlib, GUI,
 signals), and `input()` works on no other. The cell awaits meanwhile, so its event loop is free.
 
-Rules
-- A job is submitted on the agent's loop and runs on the cell's, under the guard of `Interrupts`.
-- No exception of a job reaches the cell's loop: `run_cell` returns an Outcome, `call` raises to its
-  caller (`_error_for_caller`).
-- Cancelling the waiter cancels the job's task; code that does not await gets KeyboardInterrupt.
-- After `close` no job starts, and waiting jobs end with the fault `Cancelled`.
+Rule: a job is submitted on the agent's loop and runs on the cell's, under the guard of
+`Interrupts`; its exceptions never reach the cell's loop. Cancelling the waiter cancels the job's
+task; code that does not await gets KeyboardInterrupt.
 """
 
 from __future__ import annotations
@@ -24,7 +21,7 @@ from typing import Any
 import msgspec
 
 from ...errors import Cancelled, ToolError
-from ...tools import CallDisplays, Collector, Outcome, convert_error, current_call, enter_call
+from ...tools import CallDisplays, Collector, Outcome, current_call, enter_call
 from .code_cell import format_traceback, run_code
 from .interrupts import Interrupts
 
@@ -132,7 +129,7 @@ class MainThread:
         outcome: Outcome
         outcome, fault = await self._submit(work)
         if fault is not None and _is_stop(fault):
-            outcome = displays.add_to(convert_error(fault))
+            outcome = displays.convert_stop(fault)
         elif fault is not None:
             outcome = displays.add_to(Outcome("error", format_traceback(fault, self.namespace())))
         duration = round(time.perf_counter() - start, 3)

@@ -2,19 +2,15 @@
 
 Why apart from `prepare`: maps are a tenth of all that a cell imports, and few cells need them.
 
-Rules
-- The data is evaluated once, in a copy of the namespace, so it binds no name of the user.
-- A record of the same rows is played, unless it is the user's own and rows of it failed (in the
-  mode `auto`).
-- Else rows that trusted records or the store answer are reused; `--live` asks all anew.
-- Where nothing runs live, a row without a record is an error that names it.
-- However the map ended, it is left in `_map`, and its frame in the variable of `-o`.
+Rule: a record of the same rows is played, unless (in the mode `auto`) it is the user's own and rows
+of it failed. Else rows that trusted records or the store answer are reused; `--live` asks all anew.
+Where nothing runs live, a row without a record is an error that names it.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from ...agent import Context, RecordedTurns, ReplayStrictness, Resume, Stream
@@ -51,7 +47,7 @@ _OTHER_ROWS = "every row has a record, but the map of them has none (the data wa
 class MapInputs:
     """The map of one cell; `prompt` still has its `{{ }}`, which each row fills with its values.
 
-    Call `run_inputs` first: it makes the map that the other methods use.
+    It has the methods of `PromptInputs`. Call `run_inputs` first: it makes the map for the others.
     """
 
     foreign_count = 0  # rows are asked alone: no turn of a conversation is sent
@@ -117,7 +113,7 @@ class MapInputs:
     def start(
         self, agent: Agent, *, notes: Sequence[str | State], resume: Resume | None, context: Context
     ) -> Stream:
-        """Return the stream of a live map, which has its agent and takes none of the arguments."""
+        """Return the stream of a live map; it has its agent, and needs none of the arguments."""
         return self._map.ready()
 
     def replay(
@@ -177,13 +173,14 @@ def explain_unplayable(stream: Stream, turns: RecordedTurns) -> str:
 def describe_missing_rows(missing: Sequence[Row], stream: MapStream) -> str:
     """Return a sentence on the rows that no record answers."""
     first, total = missing[0], len(stream.results)
-    listed = [str(row.position) for row in missing[:_MOST_NAMED]]
-    if len(missing) > _MOST_NAMED:
-        listed.append(f"{len(missing) - _MOST_NAMED} more")
-    if len(missing) == 1:
-        have, numbers = "row has", f"row {listed[0]}"
-    else:
-        have, numbers = "rows have", f"rows {', '.join(listed[:-1])} and {listed[-1]}"
+    # an evaluation asks each row several times
+    positions = list(dict.fromkeys(str(row.position) for row in missing))
+    listed = positions[:_MOST_NAMED]
+    if len(positions) > _MOST_NAMED:
+        listed.append(f"{len(positions) - _MOST_NAMED} more")
+    have = f"row{'' if total == 1 else 's'} {'has' if len(missing) == 1 else 'have'}"
+    *others, last = listed
+    numbers = f"rows {', '.join(others)} and {last}" if others else f"row {last}"
     example = f"row {first.position} asks “{clip_text(first.prompt, _LONGEST_PROMPT)}”"
     store = f" The store of this map, {stream.absent}, is missing." if stream.absent else ""
     return f"{len(missing):,} of {total:,} {have} no record: {numbers} ({example}).{store}"
@@ -212,6 +209,6 @@ def _row_attachments(names: Sequence[str], namespace: Mapping[str, Any]) -> Any:
 
     A single name that is neither a variable nor a file means a column.
     """
-    if len(names) == 1 and names[0] not in namespace and not Path(names[0]).exists():
+    if len(names) == 1 and names[0] not in namespace and not os.path.exists(names[0]):
         return names[0]
     return [namespace.get(name, name) for name in names] or None

@@ -5,10 +5,7 @@ record names what each `@name` meant, so that a replay compares exactly this var
 not a later one of the same name.
 
 Rules
-- A variable comes before a file of that name; any other `@` is plain text.
-- The prompt itself is never changed, and no code runs.
-- Files are confined like those of the file tools; secrets are removed before texts are cut.
-- A cell tagged `agent-exclude` is never sent.
+- A variable comes before a file of that name; any other `@` is plain text. No code runs.
 - Numbers of cells change with each session, so a record names a cell by its id, or without one by
   the digest of its source. While the prompt stays as it is, `@cell:N` means the recorded cell.
 """
@@ -31,7 +28,7 @@ from ...models import collect_secrets
 from ...record import events_of, source_hash
 from ...tools import open_confined, user_variables
 from ...wire import redact_text
-from ..file_text import decode_text, describe_text, one_name
+from ..file_text import decode_text, describe_text, format_name
 from ..files.library import Library
 from ..files.notebook_file import NotebookFile
 from ..identity import Cell
@@ -60,11 +57,6 @@ class References(msgspec.Struct, frozen=True):
         """The names of the variables, in order."""
         return [m.name for m in self.mentions if m.kind == "variable"]
 
-    @property
-    def cell_count(self) -> int:
-        """The number of cells among the mentions."""
-        return sum(m.kind == "cell" for m in self.mentions)
-
     def names_cell(self, cell: RanCell) -> bool:
         """Return whether a cell is among the mentions."""
         return any(m.kind == "cell" and _is_recorded(cell, m) for m in self.mentions)
@@ -85,7 +77,10 @@ class _Target(msgspec.Struct, frozen=True):
 
 
 class MentionTargets:
-    """The cells and files of a notebook, as an `@name` in one of its cells can mean them."""
+    """The cells and files of a notebook, as an `@name` in one of its cells can mean them.
+
+    `resolve` serves the prompt of a run, `describe_changes` the decision to replay a record.
+    """
 
     def __init__(self, shell: Any, cell: Cell, library: Library) -> None:
         self._shell, self._cell, self._library = shell, cell, library
@@ -148,7 +143,7 @@ class MentionTargets:
 
     def _find_recorded(self, text: str, prompt: str) -> Mention | None:
         """Return what `@cell:N` meant in the newest record of the running cell with its prompt."""
-        for record in self._library.records_of(self._cell):
+        for record in self._library.rank_records(self._cell):
             events = events_of(record)
             user = next((e for e in events if isinstance(e, User) and not e.span), None)
             if user is not None and user.content.strip() == prompt.strip():
@@ -219,7 +214,7 @@ def _read_file(path: str, text: str, clean: Callable[[str], str]) -> _Target | N
     else:
         mention, content = Mention(text, "file", path, digest_data(data)), decode_text(data)
     if content is None:
-        return _Target(mention, f"File {one_name(path, clean)}, {size:,} bytes, not shown.")
+        return _Target(mention, f"File {format_name(path, clean)}, {size:,} bytes, not shown.")
     return _Target(mention, describe_text(path, content, clean, LONGEST_SENT))
 
 

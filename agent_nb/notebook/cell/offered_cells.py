@@ -1,11 +1,8 @@
 """The cells that an agent offers (tool `add_cell`), and the one that the user chose to insert.
 
-Why a choice: an agent may suggest code, but only the user adds it to the notebook.
-
-Rules
-- We never write the user's open file: the front end inserts the cell, as for `%load`.
-- Of several presses the last one counts, since a cell can insert only one other.
-- A record may be hostile: code that is empty, too long or has hidden characters is not inserted.
+Why a choice: an agent may suggest code, but only the user adds it to the notebook. The front end
+inserts the cell, as for `%load`: we never write the user's open file. Code that is empty, too long
+or has hidden characters is not inserted: a record may be hostile.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
 """The open figures of Matplotlib where no display shows them: in a terminal, with any backend.
 
 Why: in a kernel the inline backend displays a figure at the end of a cell and closes it. In a
-terminal a figure stays open, unseen, and the next plot would be drawn into it.
-
-Rules
-- The figures that a call opens belong to its result, like those that a kernel displays.
-- Without windows, a figure that a call opened is closed after it; windows are left to the user.
-- Listing the figures keeps the current one; nothing is imported.
+terminal a figure stays open, unseen, and the next plot would be drawn into it. So the figures that
+a call opens become part of its result, and those without a window are closed after it.
 """
 
 from __future__ import annotations

@@ -1,23 +1,21 @@
 """Prepare a cell's run: its attachments, prompt, inputs, agent and context, in this order.
 
-A cell asks one prompt in a conversation, or with `--map` a prompt for each row of its data.
+Why apart from `run`: `staleness` and `%agent context` prepare a cell that they do not run.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
 from ...agent import Context, PromptTemplate
 from ...rows import Agent
-from ...tools import ApprovalSource, Host
 from ..conversations import Conversation, turn_remarks
 from ..identity import Cell
 from ..options import Options
-from ..output_option import wanted_type
+from ..output_option import output_type
 from ..session import Session
 from .cell_prompt import CellPrompt
 from .cell_tools import choose_tools
@@ -83,48 +81,20 @@ def prepare_inputs(
 
         return MapInputs(prompt, options, namespace)
     rebuilt = 0 if options.new else session.rebuild(conversation, cell)
+    earlier = conversation.turns_before(cell.key, fresh=options.new)
     return PromptInputs(
         prompt,
         attachments=[*(namespace.get(name, name) for name in pictures), *prompt.pictures],
-        history=conversation.runs_before(cell.key, fresh=options.new),
-        foreign_count=conversation.count_foreign(cell.key, fresh=options.new),
+        history=[turn.events for turn in earlier],
+        foreign_count=sum(turn.foreign for turn in earlier),
         notes=turn_remarks(rebuilt, conversation.count_dropped(cell.key)),
     )
 
 
-def make_agent(
-    session: Session,
-    cell: Cell,
-    options: Options,
-    *,
-    host: Host,
-    ask: ApprovalSource,
-    secrets: Mapping[str, str],
-) -> Agent:
-    """Return the agent that runs a cell. Raises UsageError.
-
-    `host` runs its tools, `ask` answers its questions, `secrets` are kept out of its run.
-    """
-    return describe_agent(
-        session,
-        options,
-        approve=options.approve,
-        limits=options.limits,
-        folder=os.curdir,
-        memory=options.memory,
-        thought_tags=options.thought_tags,
-        secrets=secrets,
-        host=host,
-        ask=ask,
-        mentioned=lambda: session.library.read_file(cell.runner_options).possible_tools,
-        model_source=options.model_source,
-    )
-
-
 def describe_agent(session: Session, options: Options, **of_run: Any) -> Agent:
-    """Return the agent that a cell's options describe, to be inspected. Raises UsageError.
+    """Return the agent that a cell's options describe. Raises UsageError.
 
-    `of_run`: the parameters of `Agent` that only a run needs.
+    `of_run`: the parameters of `Agent` that only a run needs, not an inspection.
     """
     return Agent(
         options.model,
@@ -134,7 +104,7 @@ def describe_agent(session: Session, options: Options, **of_run: Any) -> Agent:
         settings=options.settings,
         namespace=session.shell.user_ns,
         late=True,  # a replay needs neither the model nor a key
-        output=wanted_type(options, session.shell.user_ns),
+        output=output_type(options.kind, session.shell.user_ns) if options.kind else None,
         **of_run,
     )
 

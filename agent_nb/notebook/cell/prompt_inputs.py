@@ -1,6 +1,6 @@
-"""The inputs of a cell that asks one prompt in a conversation.
+"""The inputs of a cell that asks one prompt.
 
-`MapInputs` has the same methods, so `CellRun` treats both alike.
+`MapInputs` has the same methods, so that `run` treats both alike; some arguments serve maps only.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class PromptInputs(msgspec.Struct, frozen=True):
     def choose_replay(
         self, decide: Callable[[], ReplayChoice], records: Sequence[Record], rules: ReplayRules
     ) -> ReplayChoice:
-        """Return the decision of `decide` between model and record; other arguments serve maps."""
+        """Return what `decide` decides: play a record, or call the model."""
         return decide()
 
     def start(
@@ -58,8 +58,8 @@ class PromptInputs(msgspec.Struct, frozen=True):
     def replay(
         self, agent: Agent, turns: RecordedTurns, strictness: ReplayStrictness | None
     ) -> Stream:
-        """Return the stream of a recorded run; `strictness`: see `replay_strictness`."""
+        """Return the stream of a recorded run; `strictness`: see `rerun.replay_strictness`."""
         return agent.replay(turns, check=False, wish=strictness)
 
     def publish_result(self, namespace: dict[str, Any], options: Options) -> None:
-        """Do nothing: a single prompt publishes nothing besides its run; a map publishes itself."""
+        """Do nothing: only a map leaves more than its run."""

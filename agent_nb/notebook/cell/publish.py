@@ -3,10 +3,8 @@
 Why not IPython's display objects: they open a file if a text equals its name, so text of models and
 tools must never reach them.
 
-Rules
-- This module is imported when the extension loads; slow imports wait until something is shown.
-- Only `publish_display` shows records. From everything else that a guarded shell displays, the mime
-  type of records and our key in metadata are removed, so that no tool can forge a run.
+Rule: only `publish_display` shows records. From everything else that a guarded shell displays, the
+mime type of records and our key in metadata are removed, so that no tool can forge a run.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ def publish_display(
         _publishing.reset(token)
 
 
-def reply(shell: Any, options: RunnerOptions, numbers: dict[str, Any]) -> bool:
+def reply_numbers(shell: Any, options: RunnerOptions, numbers: dict[str, Any]) -> bool:
     """Send the numbers of a run with the reply to the cell's request, for our runner in a test.
 
     Return False if the kernel or the runner does not support this; then a display must carry the
@@ -60,30 +58,41 @@ def is_publishing() -> bool:
 
 
 class _Guarded:
-    """Replaces a method of a shell through which displays pass; `original` is that method."""
+    """Replaces a method of a shell through which displays pass; `original` is that method.
 
-    def __init__(self, original: Callable[..., Any]) -> None:
-        self._original = original
+    `is_own`: other code has put the original on the instance itself.
+    """
+
+    def __init__(self, original: Callable[..., Any], is_own: bool) -> None:
+        self.original, self.is_own = original, is_own
 
     def __call__(self, data: Any, metadata: Any = None, *args: Any, **options: Any) -> Any:
         from ...record import METADATA_KEY, RECORD_MIME
 
         if not is_publishing():
             data, metadata = _without_key(data, RECORD_MIME), _without_key(metadata, METADATA_KEY)
-        return self._original(data, metadata, *args, **options)
+        return self.original(data, metadata, *args, **options)
 
 
 def guard_displays(shell: Any) -> None:
-    """Remove our marks from all displays of a shell but ours; guarding twice changes nothing."""
+    """Remove our marks from all displays of a shell but ours; guarding twice changes nothing.
+
+    What other code has wrapped around the guard is guarded again: it may show more than it gets.
+    """
     for owner, method in _list_display_methods(shell):
         if not isinstance(vars(owner).get(method), _Guarded):
-            setattr(owner, method, _Guarded(getattr(owner, method)))
+            setattr(owner, method, _Guarded(getattr(owner, method), method in vars(owner)))
 
 
 def unguard_displays(shell: Any) -> None:
     """Remove the guard from each method, unless other code has wrapped it: then it stays below."""
     for owner, method in _list_display_methods(shell):
-        if isinstance(vars(owner).get(method), _Guarded):
+        guard = vars(owner).get(method)
+        if not isinstance(guard, _Guarded):
+            continue
+        if guard.is_own:
+            setattr(owner, method, guard.original)
+        else:
             delattr(owner, method)
 
 

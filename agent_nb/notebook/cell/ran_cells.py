@@ -5,10 +5,8 @@ The shell's own history knows no cell ids and no tags, and differs between versi
 
 Rules
 - A result is the text that the shell has shown: formatting it again could run the user's code.
-- A cell with an id counts once, as of its last run, until it is deleted.
-- Cells without an id count once for each text.
-- Agent cells do not count: conversations hold their prompts and answers.
-- Cells that ran before the extension was loaded come from the shell's history.
+- A cell with an id counts once, as of its last run, until it is deleted. Cells without an id count
+  once for each text, and agent cells not at all: conversations hold their prompts and answers.
 """
 
 from __future__ import annotations
@@ -63,8 +61,8 @@ class RanCells:
     def __iter__(self) -> Iterator[RanCell]:
         return iter(list(self._cells.values()))
 
-    def note_cell(self, result: Any) -> None:
-        """Note a cell that has run; `result` is IPython's ExecutionResult (`post_run_cell`)."""
+    def add_cell(self, result: Any) -> None:
+        """Add a cell that has run; `result` is IPython's ExecutionResult (`post_run_cell`)."""
         shell = self._shell()
         if shell is None or is_capturing():
             return
@@ -92,14 +90,13 @@ class RanCells:
         for name in deleted:
             self._cells.pop(name, None)
 
-    def note_history(self, shell: Any) -> None:
-        """Note the cells of the shell's history."""
+    def add_history(self, shell: Any) -> None:
+        """Add the cells of the shell's history."""
         history = getattr(shell, "history_manager", None)
         for count, raw in enumerate(getattr(history, "input_hist_raw", ())):
             if count and isinstance(raw, str):  # IPython fills entry 0 itself
-                shown = _history_traceback(history, count)
-                ran = RanCell(count=count, result=_read_result(shell, count), traceback=shown)
-                self._add(ran, raw)
+                result, fault = _read_result(shell, count), _history_traceback(history, count)
+                self._add(RanCell(count=count, result=result, traceback=fault), raw)
 
     def _add(self, ran: RanCell, raw: str) -> None:
         """Put a cell with the text `raw` in place of its former run; an agent cell removes that."""
@@ -111,9 +108,12 @@ class RanCells:
                 del self._cells[name]
         if not code:
             return
-        result, shown = _cut_text(ran.result), _cut_text(ran.traceback)
         self._cells[key] = msgspec.structs.replace(
-            ran, code=code, result=result, traceback=shown, text_hash=source_hash(raw)
+            ran,
+            code=code,
+            result=_cut_text(ran.result),
+            traceback=_cut_text(ran.traceback),
+            text_hash=source_hash(raw),
         )
         if len(self._cells) > MOST_CELLS:
             del self._cells[next(iter(self._cells))]
@@ -179,12 +179,12 @@ def install_history(shell: Any) -> None:
     if shell in _by_shell:
         return
     cells = _by_shell[shell] = RanCells(shell)
-    cells.note_history(shell)
-    shell.events.register(_EVENT, cells.note_cell)
+    cells.add_history(shell)
+    shell.events.register(_EVENT, cells.add_cell)
 
 
 def uninstall_history(shell: Any) -> None:
     """Remove the hook of `install_history`, and forget the cells."""
     cells = _by_shell.pop(shell, None)
-    if cells is not None and cells.note_cell in shell.events.callbacks.get(_EVENT, ()):
-        shell.events.unregister(_EVENT, cells.note_cell)
+    if cells is not None and cells.add_cell in shell.events.callbacks.get(_EVENT, ()):
+        shell.events.unregister(_EVENT, cells.add_cell)

@@ -1,18 +1,12 @@
-"""The records of runs that Python code begins: `await agent(…)`, `async for`, `run_sync` in a
-thread.
+"""The records of runs that Python code begins: `await agent(…)`, `async for`, `run_sync`.
 
 Why apart from the display: a run is recorded whether or not it is shown; without a record a test
 would have to call the model.
 
 Rules
-- A record names the cell execution that began the run, and the number of the run in this execution
-  (`executions`).
-- A record goes into the cell's output when the run ends, with the cards if the cell shows them.
-- Where nothing runs live (`Launch.why_not_live`), a run plays an unplayed record of equal inputs:
-  of the newest execution, the lowest number.
+- Where nothing runs live (`Launch.why_not_live`), a run plays the first unplayed record of equal
+  inputs, or is refused; only a scripted model runs there, if its cell has no record.
 - A run that a repeated tool call begins plays a record of that call.
-- A run without a matching record ends in an error there; but a scripted model runs if its cell has
-  no record.
 """
 
 from __future__ import annotations
@@ -40,7 +34,7 @@ from ...record import (
     sign_record,
     user_key,
 )
-from ...tools import current_call
+from ...tools import Toolset, current_call
 from ...wire import redact_value
 from ..session import find_session
 from . import executions
@@ -82,7 +76,7 @@ class Recorder:
             self._play()
         elif is_map_stream(stream):
             live, trust = rerun_mode("", self.cell) == "live", trusted_records(self.cell)
-            records = self.library.records_of(self.cell)
+            records = self.library.rank_records(self.cell)
             use_known_rows(stream, records, live=live, trust=trust)
         stream.log.subscribe(self._publish_at_end)
 
@@ -132,28 +126,32 @@ class Recorder:
         """Play a record instead of the run, or refuse the run."""
         request = self._stream.request
         assert request is not None
-        records = self.library.records_of(self.cell)
+        records = self.library.rank_records(self.cell)
         try:
             candidates = CellRecords(records).select_begun(self._call)
             self._record = self._take_record(candidates, request.inputs.digests)
-            if self._record is None and records:
-                raise self._unreplayable_error(candidates, request.inputs)
             if self._record is not None:
-                turns = self._make_turns(self._record)
-                if reason := explain_unplayable(self._stream, turns):
-                    raise NotReplayed(f"{reason} {read_launch().why_not_live}")
-                changes = Changes.since(turns, request.tools, self._shell.user_ns)
-                if changes.used:
-                    raise changed_variables_error(changes)
-                self._stream.play(turns, replay_strictness(self.cell) or ReplayStrictness())
-            elif request.is_scripted():
+                self._play_record(self._record, request.tools)
+            elif not records and request.is_scripted():
                 self._scripted = True
             else:
-                raise self._unreplayable_error([], request.inputs)
+                raise self._unreplayable_error(candidates, request.inputs)
         except AgentError as fault:
             self._refused = True
             self._differences = list(getattr(fault, "differences", ()))
             self._stream.refuse(str(fault))
+
+    def _play_record(self, record: Record, tools: Toolset) -> None:
+        """Play a record with the tools of the run. Raises UsageError or NotReplayed."""
+        turns = RecordedTurns.of(record, key=user_key(), trust=trusted_records(self.cell))
+        if not self.cell.stdin and turns.foreign_calls(tools):
+            raise UsageError(RecordedTurns.NOT_TRUSTED)
+        if reason := explain_unplayable(self._stream, turns):
+            raise NotReplayed(f"{reason} {read_launch().why_not_live}")
+        changes = Changes.since(turns, tools, self._shell.user_ns)
+        if changes.used:
+            raise changed_variables_error(changes)
+        self._stream.play(turns, replay_strictness(self.cell) or ReplayStrictness())
 
     def _take_record(
         self, candidates: Sequence[Record], inputs: Mapping[str, str]
@@ -171,16 +169,7 @@ class Recorder:
                     return record
         return None
 
-    def _make_turns(self, record: Record) -> RecordedTurns:
-        """Return the turns of a record. Raises UsageError if no user can allow its code."""
-        turns = RecordedTurns.of(record, key=user_key(), trust=trusted_records(self.cell))
-        assert self._stream.request is not None
-        if not self.cell.stdin and turns.foreign_calls(self._stream.request.tools):
-            raise UsageError(RecordedTurns.NOT_TRUSTED)
-        return turns
-
     def _unreplayable_error(self, candidates: Sequence[Record], inputs: RunInputs) -> NotReplayed:
-        """Return the error that says why no record is played."""
         unplayed = [r for r in candidates if str(r["id"]) not in self.execution.played]
         recorded = Digests.read_record(unplayed[0]) if unplayed else None
         differences: Sequence[str] = ()

@@ -1,14 +1,13 @@
 """In a test, refuse the hosts that a notebook must not ask; a cell that asks such a host fails.
 
-Why: a test that asks a model costs money, and proves nothing.
+Why: a test that asks a model costs money, and proves nothing. The guard works without the
+extension, which a notebook need not load.
 
 Rules
-- Hosts of models are refused in every notebook. Once a tape is on (it records model calls of other
-  libraries), every host but this machine is refused. A child process is held to these rules only as
-  far as it reads the variables of proxies.
-- A cell fails also where its code catches the refusal.
+- Hosts of models are refused in every notebook, and once a tape is on (it records model calls of
+  other libraries) every host but this machine. A child process is held to this only as far as it
+  reads the variables of proxies.
 - Hosts that the project allows come with the options of our runner, so a notebook can allow none.
-- The guard works without the extension, which a notebook need not load, and ends with the process.
 """
 
 from __future__ import annotations
@@ -50,8 +49,8 @@ class HostGuard:
         return frozenset(map(str, as_list(self._find_cell().runner_options.get("allowed_hosts"))))
 
     def _find_cell(self) -> Cell:
-        # in the context of the cell's begin, since threads have another; not at each begin, since
-        # most cells of a test ask no host
+        # the context of `_begin_cell`, since a thread has another; here, not there, since most
+        # cells of a test ask no host
         return self._context.copy().run(self._cells.current, self._shell(), "", "")
 
     def _begin_cell(self, _: Any = None) -> None:

@@ -1,17 +1,14 @@
 """Decide whether a cell calls the model or plays its record: `--rerun live`, `replay`, `auto`.
 
-Why one file: agent cells, runs of Python code and followed runs share the rules.
+`live` ignores records; `replay` fails if no record matches; `auto` plays a run that ended `ok` with
+unchanged inputs, and goes on live if the replay drifts. Agent cells, runs of Python code and
+followed runs share these rules.
 
 Rules
-- `live` ignores records; `replay` fails if no record matches.
-- `auto` plays a run that ended `ok` with unchanged inputs; a replay that drifts goes on live.
-- Where nothing runs live (`Launch.why_not_live`) the mode is `replay`; else the first of these that
-  names a mode decides: our runner, the cell, AGENT_NB_RERUN.
 - Trust comes from outside the notebook: `--trust-record`, AGENT_NB_TRUST_RECORD, signers of `test`.
 - In every mode, code of a record that this user has not signed runs again only if the record is
-  trusted or the user can be asked.
-- A live run sends turns of such records on the same condition, but a signer's signature does not
-  count there.
+  trusted or the user can be asked. A live run sends turns of such records on the same condition,
+  but a signer's signature does not count there.
 """
 
 from __future__ import annotations
@@ -24,7 +21,7 @@ import msgspec
 from ...agent import Changes, RecordedTurns, ReplayStrictness, Rule
 from ...errors import NotReplayed, UsageError
 from ...events import State
-from ...host import Launch, read_launch
+from ...host import Launch, Offer, read_launch
 from ...record import Match, Provenance, Record, RunInputs, events_of, read_start_time, user_key
 from ...rows import Agent
 from ...tools import Compare, Toolset
@@ -101,8 +98,7 @@ def rerun_mode(option: str, cell: Cell) -> str:
 
 def trusted_records(cell: Cell) -> bool | frozenset[str]:
     """Return which records of others are trusted: all (True), or those with the returned hashes."""
-    by_environment = os.environ.get(TRUST_VARIABLE, "") not in ("", "0")
-    if by_environment or cell.runner_options.get("trust") is True:
+    if Offer.is_trusted_everywhere(TRUST_VARIABLE) or cell.runner_options.get("trust") is True:
         return True
     return countersigned_hashes(cell.runner_options)
 
@@ -116,7 +112,8 @@ def decide_replay(
 ) -> ReplayChoice:
     """Decide for one cell, from its `records` and present `inputs`.
 
-    `find_changes` returns how what a recorded run used has changed, with the tools of its replay.
+    `find_changes` returns what has changed of all that a recorded run used, by the tools of its
+    replay.
 
     Raises NotReplayed in the mode `replay` if no record matches, and UsageError for a record with
     code of other people if the user cannot be asked.

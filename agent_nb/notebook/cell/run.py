@@ -6,10 +6,6 @@ Why one file: the order of the steps is fixed here; `prepare`, `rerun`, `driver`
 Rules
 - An error before the run (options, `{{ }}`, model, tools) is shown like a failed run, with a valid
   log; no model is called.
-- Whatever happens, a static page replaces the live view, the conversation is released, and the log
-  ends with `end`.
-- The run is left in `_agent` and in the variable of `-o`, also when it failed.
-- A run that hit a limit does not fail the cell, nor does the replay of an interrupted run.
 - A press of stop at any moment of the cell ends it with AgentStopped, so that no queued cell runs.
 - Before a model reads turns from records of other people, a note names these turns; if the user
   cannot be asked, all records must be trusted (`require_trust`).
@@ -17,6 +13,7 @@ Rules
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -54,9 +51,9 @@ from .kernel_interrupts import cell_interrupts
 from .mentioned import NO_REFERENCES, MentionTargets
 from .prepare import (
     CellInputs,
+    describe_agent,
     gather_context,
     load_attached,
-    make_agent,
     prepare_inputs,
     read_prompt,
 )
@@ -97,7 +94,7 @@ class CellRun:
         self._replaced = replaced
         self._until_end = ExitStack()  # closed when the run has ended: conversation, journal
         self._controls = Controls(
-            session.shell, cell, lambda: self._display, alone=replaced is not None
+            session.shell, cell, lambda: self._display, by_button=replaced is not None
         )
         self._secrets: Mapping[str, str] = {}
         self._options = Options()
@@ -119,7 +116,7 @@ class CellRun:
     async def go(self) -> None:
         """Run the cell. Raises AgentCellError, and AgentStopped when the user stopped it."""
         by_button = self._replaced is not None
-        with cell_interrupts(self.session.shell, alone=by_button) as interrupts:
+        with cell_interrupts(self.session.shell, by_button=by_button) as interrupts:
             if not by_button:
                 self.session.remove_button(self.cell.key, gone=True)
             run = await self._run(interrupts)
@@ -171,16 +168,22 @@ class CellRun:
     def _prepare(self, driver: Driver) -> Work:
         """Prepare a replay or a live run, and return its work. Raises UsageError."""
         conversation = self._read_cell()
+        options, library = self._options, self.session.library
         self._secrets = collect_secrets()
-        agent = make_agent(
+        self._agent = agent = describe_agent(
             self.session,
-            self.cell,
-            self._options,
+            options,
+            approve=options.approve,
+            limits=options.limits,
+            folder=os.curdir,
+            memory=options.memory,
+            thought_tags=options.thought_tags,
+            secrets=self._secrets,
             host=driver.host,
             ask=self._controls.approval_source(driver),
-            secrets=self._secrets,
+            mentioned=lambda: library.read_file(self.cell.runner_options).possible_tools,
+            model_source=options.model_source,
         )
-        self._agent = agent
         self._choice = choice = self._choose(agent, conversation)
         if choice.match.status == "tampered":
             print_warning(f"{choice.match.problem}. It is not played; the cell runs live.")
@@ -226,7 +229,7 @@ class CellRun:
         prompt = self._inputs.prompt
         mode = rerun_mode("live" if options.live else options.rerun, self.cell)
         mode = prompt.restrict_mode(mode)
-        records = () if mode == "live" else library.records_of(self.cell)
+        records = () if mode == "live" else library.rank_records(self.cell)
         inputs = self._inputs.run_inputs(agent)
         self._path_advice = "" if mode == "live" else library.finder.advice(self.cell)
         try:
@@ -260,7 +263,7 @@ class CellRun:
     def _find_changes(
         self, agent: Agent, prompt: CellPrompt, turns: RecordedTurns, tools: Toolset
     ) -> Changes:
-        """Return how what a recorded run of the cell used has changed."""
+        """Return the changes of what a recorded run of the cell used."""
         if prompt.recorded:  # the user has mended the cell that failed, which changes variables
             return Changes()
         shell = self.session.shell
@@ -283,22 +286,17 @@ class CellRun:
         live = agent.with_host(host=driver.host, ask=self._controls.approval_source(driver))
         stream = inputs.start(live, notes=notes, resume=resume, context=self._context)
         if self._options.record:
-            self._journal = self._open_journal(stream.log)
+            self._journal = Journal(
+                stream.log.run,
+                cell=self.cell.key,
+                notebook=str(self.session.library.finder.path(self.cell.runner_options) or ""),
+                conversation=self._options.conversation,
+                warn=self.session.warn,
+            )
+            stream.log.subscribe(self._journal)
             self._until_end.callback(self._journal.close)
         replayed = len(resume.events) if resume is not None else 0
         return self._open(driver, stream, live, replayed=replayed)
-
-    def _open_journal(self, log: EventLog) -> Journal:
-        """Return a new journal, to which the events of a live run are written as they come."""
-        journal = Journal(
-            log.run,
-            cell=self.cell.key,
-            notebook=str(self.session.library.finder.path(self.cell.runner_options) or ""),
-            conversation=self._options.conversation,
-            warn=self.session.warn,
-        )
-        log.subscribe(journal)
-        return journal
 
     def _gather_context(self, agent: Agent) -> None:
         assert self._inputs is not None
@@ -323,7 +321,7 @@ class CellRun:
         `replayed`: how many events of a replay the open view shows already. `brief`: see `Work`.
         """
         self._stream, self._driver = stream, driver
-        self._controls.steer(driver)
+        self._controls.set_driver(driver)
         self._controls.unseen.cancel_after_denial(stream)
         self._announced = REGISTRY.announce(
             stream.log,

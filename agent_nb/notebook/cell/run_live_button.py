@@ -1,14 +1,11 @@
 """The button "Run live" of a replayed cell: run it live in the place of the replay.
 
-Why apart from the cell's run: a click starts it long after the cell has ended.
+A click starts the run long after the cell has ended; it uses the context of the cell, so that its
+output lands there. From ipykernel 7.4 on it blocks other cells, as a running cell does. Older
+versions would then handle no clicks, so there it blocks nothing.
 
-Rules
-- The run uses the context of its cell, so that its output lands there.
-- From ipykernel 7.4 on the run blocks other cells, as a running cell does. Older versions would
-  then handle no clicks, so there it blocks nothing.
-- A press while the conversation is busy starts nothing and prints a warning.
-- A Jupyter server never saves the button. Without a server, the next cell that starts while no run
-  of the button goes on removes it.
+Rule: a Jupyter server never saves the button. Without a server, the next cell that starts while no
+run of the button goes on removes it.
 """
 
 from __future__ import annotations

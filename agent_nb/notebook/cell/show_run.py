@@ -1,11 +1,4 @@
-"""`run.show()`: the cards of a run in the cell that runs now.
-
-Why: a run that another cell or a thread began can be watched, stopped and read again anywhere.
-
-Rules
-- Showing a run records nothing.
-- A notebook saves only the static forms (HTML, text) of the cards: widgets need their kernel.
-"""
+"""`run.show()`: the cards of any run in the cell that runs now; it records nothing."""
 
 from __future__ import annotations
 
@@ -63,7 +56,7 @@ def _make_actions(log: EventLog) -> Actions | None:
 
 
 def _call_at_end(log: EventLog, close: Callable[[], Any]) -> None:
-    """Call `close` on its own thread when the run has ended."""
+    """Call `close` when the run has ended, on a thread: drawing would hold up the run's own."""
 
     def close_at_end(event: Event) -> None:
         if event.type == "end" and not event.span:

@@ -3,12 +3,11 @@
 Why: users see which cells Run All will ask again, and whether a notebook is ready to commit.
 
 Rules
-- The text of a cell is the newer of two: as it ran in this kernel, or as it was saved.
-- The conversation before a cell is what this kernel would send; for a cell that has not run here,
-  it comes from intact records of the cells above.
+- The text of a cell is the newer of two: as it ran in this kernel, or as it was saved. The
+  conversation before it is what this kernel would send; for a cell that has not run here, it comes
+  from intact records of the cells above.
 - Only the expressions of a prompt and of `--map` are evaluated; a cell whose inputs cannot be
   computed is `unknown`.
-- A cell is also stale if variables, files or cells that its recorded run used are different now.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ def list_cell_states(session: Session) -> list[CellState]:
     recorded: dict[str, list[Sequence[Event]]] = defaultdict(list)
     states = []
     for cell in _list_cells(file, session.started_cells):
-        records = session.library.records_of(cell)
+        records = session.library.rank_records(cell)
         state: State = "imported"
         why = ""
         try:
@@ -108,7 +107,7 @@ def _judge_cell(
 ) -> tuple[State, str]:
     """Return the state of a cell after the runs of `history`, and why. Raises AgentError."""
     inputs = _compute_inputs(session, cell, agent, options, history)
-    matched = Match.find(session.library.records_of(cell), inputs.digests)
+    matched = Match.find(session.library.rank_records(cell), inputs.digests)
     if matched.record is None:
         changed = f"{', '.join(matched.changed)} changed" if matched.changed else ""
         return matched.status, "; ".join(filter(None, (changed, matched.problem)))

@@ -1,9 +1,7 @@
 """The numbers of a run, for the metadata of its output: a JSON object of a few hundred bytes.
 
-Why: readers of a notebook need the numbers even where the record is elsewhere or missing.
-
-Rule: the numbers name the run. If the run recorded nothing, the field `record` (added by `ending`)
-names the former record in the output.
+Why: readers of a notebook need the numbers even where the record is elsewhere or missing. If the
+run recorded nothing, the field `record` (added by `ending`) names the former record in the output.
 """
 
 from __future__ import annotations
@@ -36,6 +34,7 @@ def summarize_run(run: Run, *, recorded: bool = True) -> dict[str, Any]:
     denied = sum(isinstance(e, ev.Result) and not e.span and e.status == "denied" for e in run.log)
     start = next((e for e in run.log if isinstance(e, ev.RunStart)), ev.RunStart())
     limit = Interrupt.limit_in(run.reason) if run.status == "limit" else ""
+    rows = _find_newest_state(run, "map") if is_map(run.log) else {}
     numbers: dict[str, Any] = {
         "version": VERSION,
         "run": run.id,
@@ -45,7 +44,7 @@ def summarize_run(run: Run, *, recorded: bool = True) -> dict[str, Any]:
         "model": str(_find_newest_state(run, "model").get("model") or start.model),
         "turns": max((e.turn for e in run.log), default=0),
         "calls": sum(isinstance(e, ev.Result) and not e.span for e in run.log),
-        "rows": _count_rows(run),
+        "rows": [n for n in (rows.get("ok"), rows.get("total")) if type(n) is int],
         "denied": denied,
         "tokens": [run.usage.input, run.usage.output],
         "cost": run.usage.cost,
@@ -55,12 +54,6 @@ def summarize_run(run: Run, *, recorded: bool = True) -> dict[str, Any]:
     }
     # every output holds these numbers, so values that most runs lack are left out
     return {name: number for name, number in numbers.items() if number or name not in _RARE}
-
-
-def _count_rows(run: Run) -> list[int]:
-    """Return how many rows of a map were answered, and how many there are; [] for other runs."""
-    counts = _find_newest_state(run, "map") if is_map(run.log) else {}
-    return [n for n in (counts.get("ok"), counts.get("total")) if type(n) is int]
 
 
 def _find_newest_state(run: Run, kind: str) -> dict[str, Any]:

@@ -2,11 +2,6 @@
 
 Why not `read_csv(path)`: files come from other programs and from strangers. Here the encoding and
 the separator are detected, and the size is bounded before a library reads the file.
-
-Rules
-- The library is pandas, or polars where the notebook imports polars and not pandas.
-- Each of the first `MOST_SHEETS` sheets of an Excel file becomes a frame, if it is not empty.
-- Every exception of a library becomes a UsageError: in a broken file a library may raise any.
 """
 
 from __future__ import annotations

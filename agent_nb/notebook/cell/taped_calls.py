@@ -1,10 +1,4 @@
-"""The model calls of one execution of a cell, from their arrival until they are recorded.
-
-Why apart from the tape: calls arrive in threads, and their records are made when the cell ends.
-
-Rule: of a request that a server refused for a time (`is_retried`) and that was sent again, the last
-attempt counts.
-"""
+"""The model calls of other libraries in one execution of a cell, until they are recorded."""
 
 from __future__ import annotations
 
@@ -54,8 +48,7 @@ class CellCalls:
         self.execution, self.served, self.mode = execution, served, mode
         self.used: set[str] = set()
         self.record_ids: list[str] = []  # of its calls so far
-        self.open = 0  # calls that go on
-        self.ending = 0  # calls whose answer has come and is read
+        self.open = 0  # calls that go on, or whose answer is read
         self.ended: list[TapedCall] = []
         self.misses: list[str] = []  # why calls have no record
         self.ordinal = 0  # of the last record
@@ -85,24 +78,19 @@ def drop_retried(calls: list[TapedCall]) -> list[TapedCall]:
     """Return the calls without those that were sent again, which count as attempts of the last."""
     # in the order of their beginnings: threads read the answers, and may end in another order
     calls = sorted(calls, key=lambda call: call.began)
-    left: list[TapedCall] = []
+    last_attempts: list[TapedCall] = []
     attempts = [1] * len(calls)
     for number, call in enumerate(calls):
-        again = _find_again(calls, number) if call.exchange.response.is_retried else None
-        if again is None:
+        later = range(number + 1, len(calls)) if call.exchange.response.is_retried else ()
+        request = call.exchange.request
+        next_attempt = next((n for n in later if calls[n].exchange.request == request), None)
+        if next_attempt is None:
             # the exchange of a served call has the attempts of its record already
             most = max(attempts[number], call.exchange.attempts)
             call.exchange = msgspec.structs.replace(call.exchange, attempts=most)
-            left.append(call)
+            last_attempts.append(call)
             continue
-        attempts[again] += attempts[number]
+        attempts[next_attempt] += attempts[number]
         if call.run:
             Journal.remove(call.run)
-    return left
-
-
-def _find_again(calls: list[TapedCall], number: int) -> int | None:
-    """Return the number of the next call with the same request, None if it was not sent again."""
-    request = calls[number].exchange.request
-    later = range(number + 1, len(calls))
-    return next((n for n in later if calls[n].exchange.request == request), None)
+    return last_attempts

@@ -1,17 +1,12 @@
-"""The line below a cell that counts the model calls of other libraries: a live line while the cell
-runs, and the final line at its end.
+"""The line below a cell that counts the model calls of other libraries, live and at its end.
 
 Why: a call of another library shows nothing while it goes on, and costs money.
 
 Rules
-- The live line appears where a user watches: not in a test, a headless run, a terminal.
-- The live line is drawn a moment after a call begins, by a thread of its own: a call never waits
-  for it, and a cell that ends within `_PAUSE` seconds never shows it.
-- A click opens the line to the cards of the newest calls that have ended; a redraw closes it, so
-  it is drawn again only when it says something else.
-- The end of the cell empties the live line, since the final line stands below all that the cell
-  printed. The save hook and our runner remove the empty output; other programs may save it, and it
-  shows nothing.
+- A thread of its own draws the live line, so that a call never waits for it.
+- A redraw closes the line if the user has opened it, so it is drawn again only when it says
+  something else.
+- The end of the cell empties the live line; the final one stands below all that the cell printed.
 """
 
 from __future__ import annotations
@@ -43,7 +38,7 @@ class CountedCalls(msgspec.Struct, frozen=True):
     misses: Sequence[str]
 
     def describe(self) -> str:
-        """Return one line about the calls."""
+        """Return a line like `2 model calls · gpt-5 · 812 in, 96 out · $0.002 · 1 running`."""
         from ...models import format_dollars
         from ...view import count_noun, format_count
 
@@ -62,15 +57,16 @@ class CountedCalls(msgspec.Struct, frozen=True):
         if self.replayed:
             some = "" if self.replayed == len(runs) else f"{self.replayed} "
             parts.append(f"{some}replayed")
-        if running:
-            parts.append(f"{running} running")
-        if self.misses:
-            parts.append(f"{len(self.misses)} without a record")
+        parts.append(f"{running} running" if running else "")
+        parts.append(f"{len(self.misses)} not from a record" if self.misses else "")
         return " · ".join(filter(None, parts))
 
 
 class LiveLine:
-    """The line of one execution while it runs; `count_calls` counts all so far, from any thread."""
+    """The line of one execution while it runs; `count_calls` counts all so far, from any thread.
+
+    It appears where a user watches: not in a test, a headless run or a terminal.
+    """
 
     def __init__(self, cell: Cell, execution: str, count_calls: Callable[[], CountedCalls]) -> None:
         self._count_calls = count_calls
@@ -85,7 +81,7 @@ class LiveLine:
         self._drawn: tuple[str, list[str]] | None = None  # the line, and the runs of its cards
         self._timer: threading.Timer | None = None
 
-    def note_change(self) -> None:
+    def redraw_soon(self) -> None:
         """Draw the line soon: a call has begun or ended. From any thread."""
         with self._lock:
             if self._timer is None and not self._ended:

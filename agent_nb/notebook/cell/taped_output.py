@@ -2,10 +2,8 @@
 
 Why at the end of the cell: only a later request holds the results of the tool calls in an answer.
 
-Rules
-- A record that answers a call is kept: the line names all records that the execution used. Those
-  that this kernel made are published again, since the notebook may not have been saved.
-- A record shows nothing. Where outputs are dropped, as in a test, the line has only its numbers.
+Rule: a record that answers a call is kept: the line names all records that the execution used.
+Those that this kernel made are published again, since the notebook may not have been saved.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ class TapedOutput:
         cell = calls.execution.cell
         logs = make_logs(ended.calls)
         self._publish_records(calls, ended.calls, logs)
-        self._session.library.keep_used(cell.key, calls.record_ids)
+        self._session.library.keep_used_calls(cell.key, calls.record_ids)
         self._publish_line(calls, ended, [Run(log, cell=cell.id) for log in logs])
         if calls.mode == "replay":
             publish_errors(cell, [f"a model call is not recorded: {why}" for why in ended.misses])

@@ -1,12 +1,9 @@
 """The records of a notebook that answer its model calls, each checked and read once.
 
 Why once: a notebook may hold hundreds, and each cell that calls a model looks through all of them.
+If the masks of the project change, all are read again: requests are found by their masked texts.
 
-Rules
-- Only records that this user made or trusts are served.
-- A damaged record counts as none.
-- If the masks of the project change (rules that hide texts which vary), all records are read again,
-  since requests are found by their masked texts.
+Rule: only records that this user made or trusts are served; a damaged record counts as none.
 """
 
 from __future__ import annotations
@@ -50,7 +47,7 @@ class TapedRecords:
         self._library = library
         self._rules: list[Any] = []  # those that the masks were made of
         self._masks = TapeMasks()
-        # hash of a record -> what was read of it; None: nothing replays it
+        # hash of a record -> what `_read_recording` has returned for it
         self._recordings: dict[str, Recording | None] = {}
         # `id()` of a record in memory -> the record, and whether this user made it; the library
         # returns the same objects for the next cell, unless the file has changed
@@ -67,7 +64,7 @@ class TapedRecords:
                 foreign += 1
                 continue
             with suppress(UsageError):  # a damaged record
-                if (recording := self._read(record)) is not None:
+                if (recording := self._read_recording(record)) is not None:
                     records[recording.record] = record
                     recordings.append(recording)
         index = TapeIndex(recordings, self._masks, self._library.used_calls(cell))
@@ -90,8 +87,8 @@ class TapedRecords:
             self._rules, self._masks = rules, TapeMasks(msgspec.convert(rules, list[Rule]))
             self._recordings.clear()
 
-    def _read(self, record: Record) -> Recording | None:
-        """Return what a record whose hash was checked holds."""
+    def _read_recording(self, record: Record) -> Recording | None:
+        """Return the recording in a record with a checked hash; None: nothing replays it."""
         name = str(record.get("hash"))
         if name not in self._recordings:
             self._recordings[name] = Recording.read(record, self._masks)

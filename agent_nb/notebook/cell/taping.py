@@ -8,8 +8,6 @@ Rules
   caller. A call that ends after its cell is recorded when the next cell ends.
 - The modes are those of `--rerun`. `auto` sends a call that has no record, or whose recorded answer
   is an error. `replay` refuses an unrecorded call; a test fails even if code catches the error.
-- A host that code contacts without the tape is named once; a test refuses it (`refusing`).
-- While a call or its cell goes on, the call has a journal, in case the kernel is killed.
 """
 
 from __future__ import annotations
@@ -56,7 +54,6 @@ if TYPE_CHECKING:
 
 _KEY = "agent-nb-replays-without-a-key"  # for libraries that do not start without a key
 _LONGEST_WAIT = 0.25  # seconds that the end of a cell waits for calls that go on
-_LONGEST_READING = 60.0  # seconds that it waits until the answers that have come are read
 
 
 class NotebookTape:
@@ -108,7 +105,6 @@ class NotebookTape:
         return {**self._relay.list_addresses(), base: address, secret: "[redacted]"}
 
     def _divert_libraries(self) -> None:
-        """Set the variables that lead libraries to the relay."""
         values = self._relay.list_variables()
         if read_launch().why_not_live:
             values |= {p.key: _KEY for p in PROVIDERS if not DIVERTED.read_original(p.key)}
@@ -128,7 +124,7 @@ class NotebookTape:
         self._until_stop.close()
 
     def _is_quick(self) -> bool:
-        """Return whether `_answer` returns at once, or no answers stream that it could hold up."""
+        """Return whether `_answer` is brief now, or cannot hold up the stream of an answer."""
         if not self._lock.acquire(blocking=False):
             return False
         try:
@@ -149,7 +145,9 @@ class NotebookTape:
                 return self._go_live(calls, request, headers)
             redacted = self._redact(Exchange(request=request, response=Response()), headers).request
             cell, only_replays = calls.execution.cell.id, calls.mode == "replay"
-            answer = calls.served.index.take(redacted, cell, calls.used, errors=only_replays)
+            answer = calls.served.index.take_recording(
+                redacted, cell, calls.used, errors=only_replays
+            )
             if isinstance(answer, Recording):
                 now = time.time()
                 calls.ended.append(TapedCall(answer.exchange, now, now, answer.record))
@@ -161,7 +159,7 @@ class NotebookTape:
             return self._go_live(calls, request, headers)
 
     def _find_calls(self) -> CellCalls:
-        """Return the calls of the execution to which a call belongs that arrives now."""
+        """Return the calls of the execution that a call which arrives now belongs to."""
         executions = executions_of(self._session.shell)
         execution = executions.latest or executions.current()
         if execution.id not in self._calls:
@@ -194,14 +192,11 @@ class NotebookTape:
         )
         journal.open(collect_secrets(), open_journal)
         calls.journals.append(journal)
-        calls.line.note_change()
+        calls.line.redraw_soon()
 
     def _finish(self, calls: CellCalls, journal: CallJournal, sent: Sent | None) -> None:
         """Keep an exchange, redacted, until its cell ends; `sent` None: no answer began."""
         call = None
-        with self._lock:
-            calls.open, calls.ending = calls.open - 1, calls.ending + 1
-            self._call_ended.notify_all()
         try:
             if sent is not None:
                 exchange = self._redact(sent.exchange, sent.headers)
@@ -209,25 +204,25 @@ class NotebookTape:
             journal.end(None if call is None else call.exchange)
         finally:
             with self._lock:
-                calls.ending -= 1
+                calls.open -= 1
                 if call is not None:
                     calls.ended.append(call)
                 elif journal in calls.journals:
                     calls.journals.remove(journal)
                 self._call_ended.notify_all()
-            calls.line.note_change()
+            calls.line.redraw_soon()
 
     def _end_cell(self, _: Any = None) -> None:
         """Record and show the calls that have ended; IPython's event `post_run_cell`."""
         latest = executions_of(self._session.shell).latest
+        self._wait_for_calls()
         with self._lock:
-            self._wait_for_calls()
             self._last_ended = latest.id if latest is not None else ""
             executions = list(self._calls.values())
             taken = [(calls, calls.take_ended()) for calls in executions]
             for calls in executions:
                 execution = calls.execution.id
-                if not calls.open and not calls.ending and execution != self._last_ended:
+                if not calls.open and execution != self._last_ended:
                     del self._calls[execution]
         for calls in executions:
             calls.line.end()
@@ -239,10 +234,12 @@ class NotebookTape:
 
     def _wait_for_calls(self) -> None:
         """Wait a moment for calls that go on, and longer for answers that are being read."""
-        wait_for = self._call_ended.wait_for
-        # a library may return before the relay has seen the end of the answer
-        wait_for(lambda: not any(c.open for c in self._calls.values()), _LONGEST_WAIT)
-        wait_for(lambda: not any(c.ending for c in self._calls.values()), _LONGEST_READING)
+        with self._lock:
+            # a library may return before the relay has seen the end of the answer
+            self._call_ended.wait_for(
+                lambda: not any(c.open for c in self._calls.values()), _LONGEST_WAIT
+            )
+        self._relay.wait_for_endings()
 
     def _redact(self, exchange: Exchange, headers: Mapping[str, str]) -> Exchange:
         return redact_exchange(exchange, collect_secrets(), headers)

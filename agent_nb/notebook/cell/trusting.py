@@ -1,13 +1,11 @@
 """Ask the user to allow what the notebook's folder offers (keys, policies, configuration).
 
 Why: a downloaded folder may bring a stranger's keys and rules. A cell asks when it starts; the
-command `trust-folder` allows it in a cell or a terminal.
+command `trust-folder` allows it in a cell or a terminal. A no holds until the kernel restarts or
+`%agent trust-folder` runs.
 
-Rules
-- A question names the file and its effect, but no value. It counts the characters that it leaves
-  out of a long effect. Only a clear yes allows.
-- A no holds until the kernel restarts or `%agent trust-folder` runs.
-- If the user cannot be asked, nothing more is allowed.
+Rule: a question names the file and its effect, but no value. It counts the characters that it
+leaves out of a long effect. Only a clear yes allows.
 """
 
 from __future__ import annotations
@@ -81,9 +79,9 @@ def trust_folder(arguments: Sequence[str]) -> str:
         offer for word in paths or ["."] for offer in list_offers(Path(os.path.expanduser(word)))
     ]
     if not offers:
-        places = ", ".join(paths) or "this folder"
+        names = ", ".join(paths) or "this folder"
         return (
-            f"There is nothing to allow in {places}: no key in a .env, no policy with allow rules."
+            f"There is nothing to allow in {names}: no key in a .env, no policy with allow rules."
         )
     allowed = Offer.allow_all(offers)
     lines = [f"allowed: {offer.file} {offer.does}" for offer in offers]
@@ -105,7 +103,10 @@ def list_offers(path: Path) -> list[Offer]:
         policies_of_folder = list(_policy_offers(folder))
     except OSError as fault:
         raise UsageError(f"{path} cannot be read: {fault.strerror or fault}.") from None
-    offers = (Key.find_offer(folder=folder), *policies_of_folder, _configuration_offer(folder))
+    config, configuration = Config.path(), None
+    if not config.is_absolute() and (folder / config).is_file():
+        configuration = Config.read(folder / config)[1]
+    offers = (Key.find_offer(folder=folder), *policies_of_folder, configuration)
     return [offer for offer in offers if offer is not None]
 
 
@@ -113,13 +114,6 @@ def _policy_offers(folder: Path) -> Iterator[Offer | None]:
     for path in sorted(p for p in folder.iterdir() if p.suffix.lower() in (".yaml", ".yml")):
         with suppress(UsageError):  # another YAML file
             yield read_policy_offer(path)
-
-
-def _configuration_offer(folder: Path) -> Offer | None:
-    path = Config.path()
-    if path.is_absolute() or not (folder / path).is_file():
-        return None
-    return Config.read(folder / path)[1]
 
 
 def list_permissions(_: Sequence[str] = ()) -> str:

@@ -1,13 +1,9 @@
 """Deny a question whose card no front end shows any more, and end its run.
 
 Why: the question would wait for ever, and so would the cells queued behind it. Often one of them is
-the rerun that removed the card.
+the rerun that removed the card. A question that can be answered elsewhere (over HTTP) does wait.
 
-Rules
-- A question is denied only if views of its card were counted and all are lost (`view.Views`).
-- A question that can be answered elsewhere, such as over HTTP, waits.
-- The run is cancelled after the denied call has its result, so that the log says what happened.
-- The cell ends without an error, or the queued rerun would not start.
+Rule: the cell ends without an error, or the queued rerun would not start.
 """
 
 from __future__ import annotations
@@ -17,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...events import Event, Result
-from ...tools import ApprovalSource, Decision, Question
+from ...tools import Decision, Question
 from ...view import Views
 
 if TYPE_CHECKING:
@@ -53,14 +49,12 @@ class UnseenQuestions:
 
         stream.log.subscribe(cancel_run)
 
-    async def ask_while_visible(self, ask: ApprovalSource, question: Question) -> Decision | None:
-        """Return the answer of the source `ask`, or a denial once no view shows the question."""
-        answer = asyncio.ensure_future(ask(question))
-        try:
-            while not (await asyncio.wait([answer], timeout=INTERVAL))[0]:  # [0]: what is done
-                if self._views().lost and not self._reachable_elsewhere():
-                    self._denied.add(question.call_id)
-                    return Decision(False, reason=UNSEEN)
-            return answer.result()
-        finally:
-            answer.cancel()
+    async def wait_while_visible(
+        self, answer: asyncio.Future[Decision | None], question: Question
+    ) -> Decision | None:
+        """Return the answer, or a denial once no view shows the question."""
+        while not (await asyncio.wait([answer], timeout=INTERVAL))[0]:  # [0]: what is done
+            if self._views().lost and not self._reachable_elsewhere():
+                self._denied.add(question.call_id)
+                return Decision(False, reason=UNSEEN)
+        return answer.result()

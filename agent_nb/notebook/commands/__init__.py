@@ -6,11 +6,11 @@ Rules
 - A command prints plain text, or returns a value that the notebook displays (a DataFrame, a Run).
 - The docstring of a command is its help: `%agent help` shows it to users.
 - A wrong command or argument fails with one line that names the valid ones, and changes nothing.
-- Keys are never shown.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...errors import AgentError, UsageError, did_you_mean
@@ -18,10 +18,12 @@ from ..cell.failure import AgentCellError
 from ..notices import format_table
 from ..options import split_words
 from . import cells, permissions, records, runs, setup, tape
-from .output import Command, print_text
+from .output import print_text
 
 if TYPE_CHECKING:
     from ..session import Session
+
+Command = Callable[["Session", list[str]], Any]
 
 
 def run_command(session: Session, line: str) -> Any:

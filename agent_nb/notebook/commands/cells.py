@@ -1,9 +1,4 @@
-"""The command `%agent cell`: the cells that a run offered.
-
-Why: an offered cell can be inserted after the run, and where no buttons work.
-
-Rule: the docstring of the command is the help that users read.
-"""
+"""The command `%agent cell`: the cells that a run offered, which can be inserted after it, too."""
 
 from __future__ import annotations
 
@@ -31,19 +26,15 @@ def insert_cell(session: Session, arguments: list[str]) -> None:
     # few digits: `int` raises ValueError for thousands of them
     number = int(arguments[0]) if arguments[0].isdecimal() and len(arguments[0]) < 6 else 0
     if not 0 < number <= len(offers):
-        offered = _describe_offers(offers, latest=not arguments[1:])
-        raise UsageError(f"The run {run.id} offered no cell {arguments[0]!r}. {offered}")
+        # `%agent cell` lists those of the latest run only
+        where = ", numbered from 1" if arguments[1:] else ": %agent cell lists them"
+        offered = f"{count_noun(len(offers), 'cell')}{where}" if offers else "none"
+        raise UsageError(
+            f"The run {run.id} offered no cell {arguments[0]!r}. It offered {offered}."
+        )
     code = current_request(session.shell)[1].strip()
     is_alone = code.startswith("%agent") and "\n" not in code  # then the offer replaces the cell
     insert_offer(session.shell, offers[number - 1], replace=is_alone)
-
-
-def _describe_offers(offers: list[Offer], *, latest: bool) -> str:
-    """Return how many cells a run offered; `%agent cell` lists those of the latest run only."""
-    if not offers:
-        return "It offered none."
-    where = ": %agent cell lists them" if latest else ", numbered from 1"
-    return f"It offered {count_noun(len(offers), 'cell')}{where}."
 
 
 def _offer_table(offers: list[Offer]) -> list[tuple[str, ...]]:

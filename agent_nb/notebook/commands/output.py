@@ -6,15 +6,14 @@ Rule: all text is made printable before it is written, since a model or a tool m
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ..notices import format_table, make_printable
 
 if TYPE_CHECKING:
     from ..session import Session
 
-Command = Callable[["Session", list[str]], Any]
 Rows = Sequence[Sequence[str]]  # a table; its first row names the columns
 
 
@@ -41,5 +40,6 @@ def show_parts(session: Session, *parts: str | Rows) -> None:
         return Table(names, tuple(rows))
 
     sections = tuple(Section(str(number), make_node(part)) for number, part in enumerate(parts))
-    page = Page("Agents of this notebook", sections)
-    publish_display({"text/html": draw_html(page), "text/plain": text}, {}, {}, False)
+    page = Page("Output of %agent", sections)
+    data = {"text/html": draw_html(page), "text/plain": text}
+    publish_display(data, metadata={}, transient={}, update=False)

@@ -1,11 +1,4 @@
-"""The commands about what the user allows: `%agent mcp` (servers) and `%agent revoke` (tools).
-
-Why: users say yes beside a call or a cell, and need one known place to see and withdraw it.
-
-Rules
-- A tool is allowed until it is revoked or the kernel restarts; `%agent status` says which.
-- The docstring of a command is the help that users read.
-"""
+"""The commands about what the user allows: `%agent mcp` (servers) and `%agent revoke` (tools)."""
 
 from __future__ import annotations
 

@@ -1,16 +1,10 @@
-"""The commands of recorded runs: `%agent status`, `recover` and `forget`.
-
-Why: records and journals outlive a kernel; users see, restore and remove them here.
-
-Rule: the docstring of each command is the help that users read.
-"""
+"""The commands of recorded runs: `%agent status`, `recover` and `forget`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ...errors import UsageError
 from ...events import Interrupt
 from ...record import METADATA_KEY, RECORD_MIME, Journal, RunNumbers
 from ...view import clip_text, count_noun
@@ -18,13 +12,14 @@ from ..notices import format_date
 from ..yes_no import ask_yes_no
 from .output import Rows, print_text, show_parts
 from .permissions import describe_allowed
+from .runs import choose_id
 
 if TYPE_CHECKING:
     from ...record import RecoverableRun
     from ..files.recovery import LostRuns
     from ..session import Session
 
-_OTHERS = "other notebooks", "recover others"  # whose runs, and the command for them
+_OTHERS = "other notebooks", "recover others"  # `whose` and `command` of `_count_lost`
 
 
 def show_status(session: Session, _: list[str]) -> None:
@@ -48,7 +43,6 @@ def show_status(session: Session, _: list[str]) -> None:
 
 
 def _cell_table(session: Session) -> Rows:
-    """Return the states of the agent cells as a table."""
     from ..cell.staleness import list_cell_states
 
     cells = list_cell_states(session)
@@ -64,12 +58,13 @@ def _cleared_remark(session: Session) -> str:
 
 
 def _turn_table(session: Session) -> Rows:
-    """Return the turns of the conversations as a table."""
     from ...agent import Run
 
     rows = [("conversation", "turn", "run", "status", "prompt")]
     for conversation in session.conversations:
-        for number, turn in enumerate(conversation.turns, 1):
+        number = 0  # of a turn since the conversation began anew
+        for turn in conversation.turns:
+            number = 1 if turn.fresh else number + 1
             run = Run(turn.events)  # type: ignore[arg-type]  # turns of cells hold logs
             id_ = run.log[0].run if len(run.log) else "?"
             limit = Interrupt.limit_in(run.reason) if run.status == "limit" else ""
@@ -81,12 +76,14 @@ def _turn_table(session: Session) -> Rows:
 def _lost_remark(session: Session) -> str:
     """Return a remark on lost runs of this notebook and of others, "" if there are none."""
     lost = _find_lost(session)
-    here, others = (sum(f.status == "lost" for f in found) for found in (lost.here, lost.others))
+    sides = (lost.here, lost.others)
+    here, others = (sum(journal.status == "lost" for journal in side) for side in sides)
     of_here = _count_lost(here, "this notebook", "recover")
     return "; ".join(filter(None, (of_here, _count_lost(others, *_OTHERS))))
 
 
 def _count_lost(count: int, whose: str, command: str) -> str:
+    """Return how many runs were lost, and which command lists them, "" for none."""
     were = "was" if count == 1 else "were"
     return f"{count_noun(count, 'run')} of {whose} {were} lost: %agent {command}" if count else ""
 
@@ -114,24 +111,25 @@ def recover_runs(session: Session, arguments: list[str]) -> None:
     """[RUN|all|others]: the runs of this notebook that never reached it; with a run, or all, bring
     them back; `others`: those of other notebooks
     """
-    from ..files.recovery import find_journal, journal_table
+    from ..files.recovery import make_journal_table
 
     lost, unsaved = _find_lost(session), _find_lost(session, unsaved=True)
     if arguments == ["others"]:
-        show_parts(session, *_listing(lost, others=True))
+        show_parts(session, *_list_lost(lost, others=True))
     elif arguments == ["all"] and lost.here:
         _bring_back(session, lost.here)
     elif arguments and arguments != ["all"]:
         all_journals = (*unsaved.here, *unsaved.others, *unsaved.superseded)
-        _bring_back(session, [find_journal(all_journals, arguments[0])])
+        by_id = {journal.header.run: journal for journal in all_journals}
+        none = f"No lost run begins with {arguments[0]!r}. %agent recover lists them."
+        _bring_back(session, [by_id[choose_id(arguments[0], by_id, "run", none)]])
     else:
-        show_parts(session, *_listing(lost, others=False))
+        show_parts(session, *_list_lost(lost, others=False))
     if not arguments:
-        offered = {f.header.run for f in (*lost.here, *lost.others, *lost.superseded)}
-        unsaved_here = [f for f in unsaved.here if f.header.run not in offered]
-        if unsaved_here:
+        offered = {j.header.run for j in (*lost.here, *lost.others, *lost.superseded)}
+        if unsaved_here := [j for j in unsaved.here if j.header.run not in offered]:
             title = "Made by this kernel, not in the saved file (save it; if a page was closed meanwhile, recover):"
-            show_parts(session, title, journal_table(unsaved_here))
+            show_parts(session, title, make_journal_table(unsaved_here))
 
 
 def _bring_back(session: Session, journals: Iterable[RecoverableRun]) -> None:
@@ -146,7 +144,7 @@ def _bring_back(session: Session, journals: Iterable[RecoverableRun]) -> None:
         log, record = recover_run(journal, session.library)
         run = Run(log)
         cell = session.cells.current(session.shell, "recover", run.id)
-        session.keep(cell, run, "_agent")
+        session.keep_run(cell, run, "_agent")
         first, *further_parts = LiveView.make_parts(log, badge=f"recovered, ended {journal.status}")
         numbers = {METADATA_KEY: summarize_run(run)}
         publish_display({**first, RECORD_MIME: record}, numbers, {}, False)
@@ -154,27 +152,22 @@ def _bring_back(session: Session, journals: Iterable[RecoverableRun]) -> None:
             publish_display(part, {METADATA_KEY: {RunNumbers.PART: run.id}}, {}, False)
 
 
-def _listing(lost: LostRuns, *, others: bool) -> list[Rows | str]:
+def _list_lost(lost: LostRuns, *, others: bool) -> list[Rows | str]:
     """Return the parts of a list of lost runs: of this notebook, or of other notebooks."""
-    from ..files.recovery import journal_table
+    from ..files.recovery import make_journal_table
 
     journals = lost.others if others else lost.here
     whose = "other notebooks" if others else "this notebook"
-    parts: list[Rows | str] = (
-        [
-            journal_table(journals),
-            "Bring one back with %agent recover RUN, or all of this notebook. What an open page still shows is kept when you save it.",
-        ]
-        if journals
-        else [f"Nothing was lost: every run of {whose} is in a notebook, or its journal is gone."]
-    )
+    nothing = f"Nothing was lost: every run of {whose} is in a notebook, or its journal is gone."
+    advice = "Bring one back with %agent recover RUN, or all of this notebook. What an open page still shows is kept when you save it."
+    parts: list[Rows | str] = [make_journal_table(journals), advice] if journals else [nothing]
     if not others and lost.others:
         parts.append(_count_lost(len(lost.others), *_OTHERS))
     return parts
 
 
 def forget_records(session: Session, arguments: list[str]) -> None:
-    """[CELL|all|maps]: remove the records of a cell (by its id; default: the latest run's) from the
+    """[CELL …|all|maps]: remove the records of cells (by id; default: the latest run's) from the
     notebook, this kernel, the journals and the stores of maps; `maps`: all stored rows, after a yes
     """
     from ..cell.publish import publish_display
@@ -209,24 +202,20 @@ def forget_records(session: Session, arguments: list[str]) -> None:
 
 
 def _choose_keys(session: Session, arguments: list[str]) -> list[str] | None:
-    """Return the keys of the cells that the argument names, None for all.
+    """Return the keys of the cells that the arguments name, None for all.
 
-    The argument is the id of a cell, or its beginning; without an argument the cell of the latest
-    run counts. Raises UsageError unless the ids of just one cell with runs begin so.
+    An argument is the id of a cell, or its beginning; without one the cell of the latest run
+    counts. Raises UsageError unless the id of just one cell with runs begins so.
     """
     known_keys = dict.fromkeys([*session.runs, *session.library.read_file().runs])
     if arguments[:1] == ["all"]:
         return None
     if not arguments:
         return [key for key, listed in session.runs.items() if session.latest in listed]
-    name = arguments[0]
-    keys = [name] if name in known_keys else [key for key in known_keys if key.startswith(name)]
-    if not keys:
-        raise UsageError(
-            f"No cell with runs begins with {name!r}. Known: {', '.join(known_keys) or 'none'}."
+    known = ", ".join(known_keys) or "none"
+    return [
+        choose_id(
+            name, known_keys, "cell", f"No cell with runs begins with {name!r}. Known: {known}."
         )
-    if len(keys) > 1:
-        raise UsageError(
-            f"Several cells begin with {name!r}: {', '.join(keys)}. Write more of the id."
-        )
-    return keys
+        for name in arguments
+    ]

@@ -1,13 +1,9 @@
-"""The commands of this session's runs: `%agent show`, `attach`, `events`, `export` and `reset`.
-
-Why: users return to a run after its cell has ended, or follow one that another process began.
-
-Rule: the docstring of each command is the help that users read.
-"""
+"""The commands of this session's runs: `%agent show`, `attach`, `events`, `export` and `reset`."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,10 +24,10 @@ def show_run(session: Session, arguments: list[str]) -> Run | None:
     from ...agent import REGISTRY, Run
 
     logs = REGISTRY.list_open_runs() if arguments else ()
-    open_runs = [Run(log) for log in logs if log.run.startswith(arguments[0])]
+    open_runs = {log.run: log for log in logs if log.run.startswith(arguments[0])}
     if not open_runs:
         return find_run(session, arguments)
-    open_runs[-1].show()
+    Run(open_runs[choose_id(arguments[0], open_runs, "run")]).show()
     return None
 
 
@@ -90,14 +86,22 @@ def find_run(session: Session, arguments: list[str]) -> Run:
     if not arguments:
         return session.latest
     runs = [run for listed in session.runs.values() for run in listed]
-    matching = [run for run in runs if run.id.startswith(arguments[0])]
+    ids = list(dict.fromkeys(run.id for run in runs))
+    none = f"No run of this session begins with {arguments[0]!r}. Known: {', '.join(ids)}."
+    chosen = choose_id(arguments[0], ids, "run", none)
+    return next(run for run in runs if run.id == chosen)
+
+
+def choose_id(prefix: str, ids: Collection[str], noun: str, none: str = "") -> str:
+    """Return the id that is `prefix`, else the only one that begins with it.
+
+    Raises UsageError for several (each a `noun`), and with the message `none` without one.
+    """
+    matching = [prefix] if prefix in ids else [id_ for id_ in ids if id_.startswith(prefix)]
+    if len(matching) > 1:
+        raise UsageError(
+            f"Several {noun}s begin with {prefix!r}: {', '.join(matching)}. Write more of the id."
+        )
     if not matching:
-        raise UsageError(
-            f"No run of this session begins with {arguments[0]!r}. Known: {', '.join(r.id for r in runs)}."
-        )
-    if len({run.id for run in matching}) > 1:
-        several = ", ".join(run.id for run in matching)
-        raise UsageError(
-            f"Several runs begin with {arguments[0]!r}: {several}. Write more of the id."
-        )
+        raise UsageError(none)
     return matching[0]

@@ -1,18 +1,9 @@
-"""The commands of the setup: `%agent models`, `tools`, `config`, `context`, `key`, `trust-folder`
-and `doctor`.
-
-Why: users see and change which model a cell asks, and what it may do, without leaving the notebook.
-
-Rules
-- Keys are never shown.
-- The docstring of each command is the help that users read.
-"""
+"""The commands of the setup: `%agent models`, `tools`, `config`, `context`, `key`, `doctor` …"""
 
 from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -73,7 +64,12 @@ def _list_models(session: Session, provider: str) -> None:
     if why := read_launch().why_not_live:
         print_text(f"{provider} is not asked which models it offers. {why}")
         return
-    offered = _on_thread(lambda: list_models(provider))
+    # on a thread: a magic cannot await on its own, whose event loop is running
+    pool = ThreadPoolExecutor(1)
+    try:
+        offered = pool.submit(lambda: asyncio.run(list_models(provider))).result()
+    finally:
+        pool.shutdown(wait=False)  # an interrupt does not wait for the thread
     session.offered[provider] = offered[:MOST_MODELS]
     lines = [f"{provider}/{name}" for name in offered[:MOST_MODELS]]
     if left := offered[MOST_MODELS:]:
@@ -218,27 +214,14 @@ def show_doctor(session: Session, _: list[str]) -> None:
     from ..doctor import Finding, collect_findings
 
     cell = session.cells.current(session.shell, "doctor", "")
-    has_clicks = can_click_now(session.shell, cell)
-    clicks = "yes" if has_clicks else "no: interrupt the kernel to stop"
+    clicks = can_click_now(session.shell, cell)
+    typed = "on the keyboard" if cell.stdin else "none: --approve decides"
     rows = (
         ("this kernel", "yes" if cell.kernel else "no, a terminal"),
         ("cell ids", "sent" if cell.id else "not sent: reruns cannot be told from new cells"),
         ("view", choose_view_kind("auto", cell)),
-        ("clicks while a cell runs", clicks),
-        ("questions", "on the keyboard" if cell.stdin else "none: --approve decides"),
+        ("clicks while a cell runs", "yes" if clicks else "no: interrupt the kernel to stop"),
+        ("questions", "by buttons" if clicks else typed),
     )
     here = [Finding(topic, "info", text) for topic, text in rows]
     print_text(collect_findings(session.defaults()["model"], here).render())
-
-
-def _on_thread(work: Callable[[], Coroutine[Any, Any, list[str]]]) -> list[str]:
-    """Run a coroutine function to its end on another thread's event loop and return its value.
-
-    A magic is synchronous and cannot await on its own thread, whose event loop is running. An
-    interrupt does not wait for the other thread.
-    """
-    pool = ThreadPoolExecutor(1)
-    try:
-        return pool.submit(lambda: asyncio.run(work())).result()
-    finally:
-        pool.shutdown(wait=False)

@@ -1,7 +1,4 @@
-"""`%agent tape`: record and replay the model calls of other libraries (`cell.taping`).
-
-Why a command and no option: the tape serves all cells below, with one budget and one rate limit.
-"""
+"""`%agent tape`: record and replay the model calls of other libraries (`cell.taping`)."""
 
 from __future__ import annotations
 
@@ -29,7 +26,8 @@ def switch_tape(session: Session, arguments: list[str]) -> None:
     requests per minute, N at once; 0: no limit
     """
     if arguments == ["off"]:
-        print_text("The tape is off." if session.stop_tape() else "The tape is not on.")
+        off = "The tape is off. Clients that were made while it was on reach no server: make them anew."
+        print_text(off if session.stop_tape() else "The tape is not on.")
         return
     limits = _read_limits(arguments)
     from ..cell.taping import start_tape
@@ -37,9 +35,8 @@ def switch_tape(session: Session, arguments: list[str]) -> None:
     start_tape(session)
     if limits and session.tape is not None:
         session.tape.limit(limits.get("--rpm"), limits.get("--concurrency"), limits.get("--budget"))
-    print_text(
-        "The tape is on: model calls of clients that are made from here on are recorded. %agent tape off ends it."
-    )
+    on = "The tape is on: model calls of clients that are made from here on are recorded. %agent tape off ends it."
+    print_text(on)
 
 
 def _read_limits(arguments: list[str]) -> dict[str, float]:

@@ -1,4 +1,1 @@
-"""Completion of the lines of `%%agent` and `%agent`, for IPython's matchers.
-
-Read `fitting` first: it finds what completes the text before the cursor.
-"""
+"""Completion of the lines of `%%agent` and `%agent` for IPython. Read `fitting` first."""

@@ -1,7 +1,7 @@
 """Find the names that complete what the user types, by tables of options and commands.
 
-Why tables: one entry of `OPTION_VALUES` or `COMMAND_ARGUMENTS` gives an option or a command its
-completions. An option with fixed choices needs no entry.
+An entry of `OPTION_VALUES` or `COMMAND_ARGUMENTS` gives an option or a command its completions. An
+option with fixed choices needs no entry.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ COMMAND_ARGUMENTS: dict[str, tuple[Candidates | None, ...]] = {
     "events": (_RUN, None),
     "attach": (Candidates("option", fixed_words("-o", "--token", "--no-record")),),
     "recover": (Candidates("run", fixed_words("all", "others")), None),
-    "forget": (Candidates("cell", lambda session, _: ["all", "maps", *session.runs]), None),
+    "forget": (Candidates("cell", lambda session, _: ["all", "maps", *session.runs]),),
     "cell": (Candidates("cell", names.offered_cells), _RUN, None),
     "export": (_EXPORTED, _RUN, None),
 }

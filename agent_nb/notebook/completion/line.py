@@ -1,10 +1,6 @@
-"""Parse the text before the cursor: the magic, the words on its line, and the unfinished word.
+"""Parse the unfinished line before the cursor: the magic, its words, and the word being typed.
 
-Why not the parser of options: the line is unfinished while the user types.
-
-Rules
-- In a prompt only an `@name` is completed; with `--map` or `--from` it has no meaning.
-- Words are split as for the options; inside quotes nothing is completed.
+`%%agent -t python --mo` gives the magic `cell`, the words `-t` and `python`, the prefix `--mo`.
 """
 
 from __future__ import annotations
@@ -55,7 +51,7 @@ def _split_typed(magic: Magic, text: str) -> Typed | None:
 
     The last word, which is unfinished and may be "", becomes the prefix.
     """
-    if not text[:1].isspace():  # the name of the magic itself
+    if not text[:1].isspace():
         return None
     words, word, quote = list[str](), "", ""
     for letter in text:

@@ -1,12 +1,7 @@
 """The sources of names for completion: models, tools, variables, conversations, runs, files …
 
-Why only local sources: the user is typing and must not wait.
-
-Rules
-- A source is a function of the session and of the word before the cursor; it need not filter.
-- No network, no key and no import of another package.
-- No code of the user's objects runs: variables are inspected by `tools.safe_types`.
-- Only the files of one folder are listed, from at most `MOST_ENTRIES` of its entries.
+Why only local sources: the user is typing and must not wait. So no network and no key is used, and
+no code of the user's objects runs (`tools.safe_types`).
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """The matcher that IPython calls for completions: made, added to a shell and removed.
 
-Why apart from `fitting`: only this file knows the matchers of IPython's versions.
+Why apart from `fitting`: only this file knows the matchers of IPython's versions. IPython before
+8.6 (Colab has 7.34) gives no context: the cell is read from the kernel's request, and a terminal,
+which sends none, completes the first line only.
 
-Rules
-- Where the matcher offers names, Python's own completions are suppressed.
-- A completion that fails offers nothing, and prints nothing into the line that the user types.
-- IPython before 8.6 (Colab has 7.34) gives no context: the cell is read from the kernel's request,
-  and a terminal, which sends none, completes the first line only.
+Rule: a completion that fails offers nothing, and prints nothing into the line that the user types.
 """
 
 from __future__ import annotations

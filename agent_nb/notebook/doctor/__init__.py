@@ -3,11 +3,8 @@
 Why: most failures before a first run come from the environment: a kernel in another one, a disabled
 hook, a missing key. A program finds each in a second.
 
-Rules
-- `environment` reads the facts, the functions of `CHECKS` judge them; an exception is a finding.
-- Nothing is changed, and no network is used.
-- Only a fault that keeps runs from working is `broken`.
-- Of a key only the source is shown, never the value.
+Rule: nothing is changed, no network is used, and no key is shown, only its source. Only a fault
+that keeps runs from working is `broken`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """What is installed here: packages, extras, the server's hook, and the Pythons of the kernels.
 
-Why: `jupyter agent-nb doctor` gives advice on this installation, and a test of a notebook is
-skipped where an extra is missing.
-
-Rule: nothing is changed, and no network is used; the Python of a kernel imports no file of the
-folder where it starts.
+Why apart from the checks of the doctor: `test` also reads `EXTRAS`, and skips a notebook that needs
+one which is missing.
 """
 
 from __future__ import annotations
@@ -156,7 +153,6 @@ class Extra(NamedTuple):
 
 
 def _pip_extra(name: str) -> str:
-    """Return the command that installs an extra of this package."""
     return f"pip install '{PACKAGE}[{name}]'"
 
 

@@ -4,13 +4,10 @@ Why not git's line merge: it reports a conflict when two branches each append a 
 change the same place; and its markers make the file unreadable.
 
 Rules
-- Cells are in the order of ours, or of theirs if only theirs moved cells. Where both added cells,
-  ours come first.
-- A cell that one side removed and the other changed stays, as a conflict.
-- Conflict markers stand inside a source, so the file always stays a notebook.
-- Of other values that both sides changed, ours stays, and the conflict is named.
 - Cells are matched by id. A cell without one gets the id of a cell with the same text in another
-  version, else an id made from its text. Ids made from texts are removed after the merge.
+  version, else an id made from its text, which is removed after the merge.
+- Conflict markers stand inside a source, so the file always stays a notebook. Of other values that
+  both sides changed, ours stays, and the conflict is named.
 """
 
 from __future__ import annotations
@@ -114,7 +111,6 @@ class _Merge:
         return merged
 
     def _merge_cell(self, name: str, versions: Sequence[Cell]) -> Cell:
-        """Return the merged version of a cell that both sides have."""
         where = f"cell {name}"
         other_values = [
             {k: v for k, v in c.items() if k not in ("source", "metadata")} for c in versions
@@ -153,7 +149,6 @@ class _Merge:
 
 
 def _key_by_id(nb: Mapping[str, Any]) -> Iterator[tuple[Key, Cell]]:
-    """Yield each cell after its key."""
     seen: Counter[str] = Counter()
     for cell in list_cells(nb):
         name = str(cell.get("id", ""))
@@ -164,7 +159,7 @@ def _key_by_id(nb: Mapping[str, Any]) -> Iterator[tuple[Key, Cell]]:
 def _order_cells(
     base: Mapping[Key, Cell], ours: Mapping[Key, Cell], theirs: Mapping[Key, Cell]
 ) -> list[Key]:
-    """Return the keys of the merged cells, in order."""
+    """Return the keys of the merged cells, in order: AXYB of the base AB, ours AXB, theirs AYB."""
     base_order, our_order, their_order = (
         [key for key in version if key in base and key in ours and key in theirs]
         for version in (base, ours, theirs)
@@ -178,10 +173,10 @@ def _order_cells(
             continue
         # the cell comes below the nearest cell above it that is in the merged order, too
         above = next((k for k in reversed(others[:position]) if k in order), None)
-        at = order.index(above) + 1 if above is not None else 0
-        while lead is ours and at < len(order) and order[at] not in known:
-            at += 1  # what ours added here comes first
-        order.insert(at, key)
+        index = order.index(above) + 1 if above is not None else 0
+        while lead is ours and index < len(order) and order[index] not in known:
+            index += 1  # what ours added here comes first
+        order.insert(index, key)
     return order
 
 

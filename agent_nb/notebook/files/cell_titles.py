@@ -1,7 +1,4 @@
-"""The name of a notebook's cell in failures, reports and reviews.
-
-Why more than the id: readers recognise a cell by its number and its prompt.
-"""
+"""The name of a notebook's cell in failures, reports and reviews: its number and its prompt."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Runs as documents (markdown, HTML, text) or in a codec's format.
-
-Why one file: `%agent export` and the command line write the same forms.
-"""
+"""Runs as documents (markdown, HTML, text) or in a codec's format."""
 
 from __future__ import annotations
 

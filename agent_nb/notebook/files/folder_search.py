@@ -1,13 +1,8 @@
 """Find the notebooks of a folder that hold a cell, for kernels that were given no path.
 
 Why: `jupyter execute`, papermill and nbconvert start a kernel in the notebook's folder and send
-only the text of the cells.
-
-Rules
-- A notebook holds a cell if one of its code cells has the same text (`source_hash`).
-- A copy that a runner writes counts only if no other notebook holds the cell.
-- A folder of more than `MOST_NOTEBOOKS` or `MOST_BYTES` is not searched; subfolders never.
-- A file is read again only if it has changed; an unreadable one holds no cells.
+only the text of the cells. So a notebook holds a cell if one of its code cells has the same text. A
+copy that a runner writes counts only if no other notebook holds the cell.
 """
 
 from __future__ import annotations
@@ -43,7 +38,7 @@ class FolderSearch:
         self._folder = Path(folder)
         self._contents: dict[Path, Content] = {}
 
-    def holding(self, text: str) -> list[Path]:
+    def find_holding(self, text: str) -> list[Path]:
         """Return the notebooks that hold a cell with this hash, by name."""
         matches = {path: c for path, c in self._read_all().items() if text in c.texts}
         return [path for path, c in matches.items() if not c.is_copy] or list(matches)

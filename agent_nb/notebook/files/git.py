@@ -5,15 +5,12 @@ different cells get a conflict.
 
 Rules
 - The diff shows each cell with its newest execution, then the newest ones of deleted cells. It has
-  no ids of runs, times, tokens and outputs.
-- The merge keeps runs that either side added, and drops those that either side removed.
-- Outputs of a cell come whole from one side: the file is a notebook even where a conflict is left.
-- A pager may show the text of the diff, so its control characters are escaped.
+  no ids of runs, times, tokens and outputs, and its control characters are escaped for a pager.
+- The merge leaves a notebook even where it leaves a conflict.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import tempfile
@@ -32,6 +29,7 @@ from ...record import (
     events_of,
     list_cells,
     load_notebook,
+    save_notebook,
     source_of,
     with_ids,
 )
@@ -41,17 +39,17 @@ from .run_diff import list_comparable_parts
 from .three_way_merge import merge_results
 
 DEEPEST = 20  # levels of nested agents whose events are put in order
+_MOST_CONFLICTS = 127  # the highest exit code of `git merge-file`, unless it fails
 # the address in a repr, such as <A object at 0x7f…>
 _ADDRESS = re.compile(r"(?<= at )0x[0-9a-fA-F]+(?=>)")
 
 
 def diff_text(nb: Notebook) -> str:
-    """Return the text of a notebook that git's diff compares."""
+    """Return the text that git's diff compares: `=== code cell a1`, source, `--- run, ok`, …"""
     return make_printable("\n".join(_diff_lines(nb))) + "\n"
 
 
 def _diff_lines(nb: Notebook) -> Iterator[str]:
-    """Yield the lines of the cells and of their runs."""
     nb = with_ids(nb)
     runs, used = NotebookRuns(nb).all_by_cell(), NotebookRuns(nb).used_calls()
     for number, cell in enumerate(list_cells(nb), 1):
@@ -68,7 +66,6 @@ def _diff_lines(nb: Notebook) -> Iterator[str]:
 
 
 def _run_lines(record: Record) -> Iterator[str]:
-    """Yield the comparable parts of a run as lines."""
     yield f"--- run, {record.get('status', '?')}"
     for part in list_comparable_parts(_order_by_call(events_of(record))):
         yield f"{part.head}:"
@@ -83,7 +80,10 @@ def _order_by_call(log: Sequence[Event], span: str = "") -> Iterator[Event]:
     calls = {e.call_id for e in log if isinstance(e, Call)}
     inner: dict[str, list[Event]] = {}  # call -> the events of its sub-agent so far
     for event in log:
-        call = _call_of_span(event.span, span)
+        # a sub-agent's span is the id of its call, which begins with the span around the call: at
+        # the span `a`, an event of the span `a/b/c` belongs to the call `a/b`
+        call_id = event.span.removeprefix(span).lstrip("/").partition("/")[0]
+        call = f"{span}/{call_id}" if span else call_id
         if event.span != span and call in calls:
             inner.setdefault(call, []).append(event)
             continue
@@ -96,15 +96,6 @@ def _order_by_call(log: Sequence[Event], span: str = "") -> Iterator[Event]:
         yield from events
 
 
-def _call_of_span(span: str, around: str) -> str:
-    """Return the call at `around` that led to `span`: `a/b` for `a/b/c` around `a`.
-
-    The span of a sub-agent is the id of its call, which begins with the span around it.
-    """
-    call_id = span.removeprefix(around).lstrip("/").partition("/")[0]
-    return f"{around}/{call_id}" if around else call_id
-
-
 def merge_files(
     base: Path, ours: Path, theirs: Path, report: Callable[[str], object] = lambda conflict: None
 ) -> bool:
@@ -112,18 +103,19 @@ def merge_files(
 
     The result replaces `ours`; `report` receives a sentence for each conflict of a notebook. The
     files are merged as text if ours or theirs is not a notebook, or has records of a newer format.
-    Such a base counts as an empty notebook. Raises UsageError if git is not installed.
+    Such a base counts as an empty notebook. Raises UsageError if git is not installed or fails,
+    OSError if a file cannot be written; `ours` is then as before.
     """
     base_nb, our_nb, their_nb = (_read_notebook(path) for path in (base, ours, theirs))
     if our_nb is None or their_nb is None:
-        return _merge_as_text([ours, base, theirs])
+        return _merge_files_as_text(base, ours, theirs)
     versions = (base_nb or {"cells": []}, our_nb, their_nb)
     add_ids(versions)
     merge_results(*versions)
     merged, conflicts = merge_notebooks(versions, _merge_text)
     remove_ids(merged)
     NotebookRuns(merged).lift()
-    ours.write_bytes(_dump_notebook(merged))
+    save_notebook(merged, ours, sort_keys=True)
     for conflict in conflicts:
         report(conflict)
     return not conflicts
@@ -135,14 +127,37 @@ def _merge_text(base: str, ours: str, theirs: str) -> tuple[str, bool]:
         paths = [Path(folder) / name for name in ("ours", "base", "theirs")]
         for path, text in zip(paths, (ours, base, theirs), strict=True):
             path.write_bytes(text.encode("utf-8", "surrogatepass"))
-        clean = _merge_as_text(paths)
+        try:
+            clean = _merge_as_text(paths)
+        except UsageError:
+            if not any("\0" in text for text in (base, ours, theirs)):
+                raise
+            return ours, False  # git merges no text that looks binary
         return paths[0].read_bytes().decode("utf-8", "surrogatepass"), clean
 
 
+def _merge_files_as_text(base: Path, ours: Path, theirs: Path) -> bool:
+    """Merge files into `ours`, which a failure leaves as it was; see `_merge_as_text`."""
+    before = ours.read_bytes()
+    try:
+        return _merge_as_text([ours, base, theirs])
+    except UsageError:
+        if ours.read_bytes() != before:  # git has emptied it, which made room on a full disk
+            ours.write_bytes(before)
+        raise
+
+
 def _merge_as_text(paths: Sequence[Path]) -> bool:
-    """Merge the files ours, base, theirs into the first; return whether there was no conflict."""
+    """Merge the files ours, base, theirs into the first; return whether there was no conflict.
+
+    Raises UsageError if git fails; the first file may then be broken.
+    """
     labels = [word for label in ("ours", "base", "theirs") for word in ("-L", label)]
-    return run_git(["git", "merge-file", "-q", *labels, *map(str, paths)]).returncode == 0
+    merged = run_git(["git", "merge-file", *labels, *map(str, paths)])
+    if not 0 <= merged.returncode <= _MOST_CONFLICTS:
+        reason = merged.stderr.strip() or f"it ended with {merged.returncode}"
+        raise UsageError(f"git merge-file failed: {reason}")
+    return merged.returncode == 0
 
 
 def run_git(command: list[str]) -> subprocess.CompletedProcess[str]:
@@ -162,10 +177,4 @@ def _read_notebook(path: Path) -> dict[str, Any] | None:
         nb = load_notebook(path)
     except UsageError:
         return None
-    return None if NotebookRuns(nb).has_newer_format() else nb
-
-
-def _dump_notebook(nb: Notebook) -> bytes:
-    text = json.dumps(nb, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
-    # a lone surrogate has no UTF-8, but its escape in Python is also its escape in JSON
-    return text.encode("utf-8", "backslashreplace")
+    return None if NotebookRuns(nb).newer_format_notice else nb

@@ -1,7 +1,7 @@
 """Installs the drivers for notebooks (`git`) in a repository, and warns of a filter in their way.
 
-Rule: nbstripout without `--keep-id` gives all cells new ids at each commit. Records survive that
-(`record.split_merge`), and setup reports it.
+That filter is nbstripout: without `--keep-id` it gives all cells new ids at each commit. Records
+survive that (`record.split_merge`), and setup reports it.
 """
 
 from __future__ import annotations

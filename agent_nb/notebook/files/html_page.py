@@ -1,12 +1,8 @@
 """Recorded runs as one self-contained HTML page: no kernel, no front end, no network.
 
 Why: runs are mailed, printed, put on a server. Like a front end, the page also typesets formulas
-and shows what the code of a cell displayed, such as plots.
-
-Rules
-- Nothing on the page is fetched or runs; its content security policy enforces that.
-- A display of a cell belongs to the run whose card stands above it in the cell. Displays are
-  sanitised, and bounded by `MOST_CHARACTERS`.
+and shows what the code of a cell displayed, such as plots. Nothing on it is fetched or runs; its
+content security policy enforces that.
 """
 
 from __future__ import annotations
@@ -50,6 +46,7 @@ PAGE = """<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
+<style>td:not([style]) {{text-align:right; padding:0 6px}}</style>
 <title>{title}</title></head>
 <body style="margin:24px auto;max-width:900px;padding:0 16px;font-family:system-ui,sans-serif">
 {body}</body>
@@ -89,15 +86,9 @@ def find_displays(run: Run) -> Iterator[Mapping[str, Any]]:
             run_id = numbers.get("run") or record.get("id") or numbers.get(RunNumbers.PART)
             card = str(run_id or card)
         elif card == run.id and any(mime in data for mime in DISPLAY_TYPES):
-            yield {
-                mime: "".join(map(str, value)) if _is_in_lines(mime, value) else value
-                for mime, value in data.items()
-            }
-
-
-def _is_in_lines(mime: str, value: Any) -> bool:
-    """Return whether a value of a mime bundle is a text that the file holds as a list of lines."""
-    return isinstance(value, list) and not mime.endswith("json")  # JSON may be a list itself
+            # the file holds a text as a list of lines; JSON may be a list itself
+            in_lines = [m for m in data if isinstance(data[m], list) and not m.endswith("json")]
+            yield {**data, **{mime: "".join(map(str, data[mime])) for mime in in_lines}}
 
 
 def _read_outputs(path: str, cell: str) -> list[Output]:

@@ -1,15 +1,11 @@
 """The records that a kernel knows: its own, those that the runner sent, those in the file.
 
 Why three sources: the file lags behind the front end until it is saved, a kernel forgets at a
-restart, and a runner's kernel should need no file.
+restart, and a runner's kernel should need no file. The kernel's own records of a cell come first.
 
 Rules
-- Of a cell's records, those that this kernel made come first, then those that `CellRecords.rank`
-  orders.
 - A conversation is rebuilt from intact records only; each turn says whether another user made it.
 - Without an id a cell is found by the hash of its text and its number among equal texts.
-- The file is read only when needed and again only if it has changed.
-- A taped call is a recorded model call of other code; `records_of` leaves taped calls out.
 """
 
 from __future__ import annotations
@@ -36,7 +32,10 @@ from .notebook_finder import NotebookFinder
 
 
 class Library:
-    """The records of one kernel's notebook; `namespace`: the user's variables, for `finder`."""
+    """The records of one kernel's notebook; `namespace`: the user's variables, for `finder`.
+
+    A replay reads `rank_records`, the tape `list_taped`, a rebuilt conversation `recorded_turns`.
+    """
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
         self.finder = NotebookFinder(namespace)
@@ -55,13 +54,13 @@ class Library:
         with self._lock:
             earlier = [r for r in self._records.get(key, []) if r.get("id") != record.get("id")]
             records = CellRecords([record, *earlier])
-            # None: no signature is checked: this kernel made them, and a cell may make hundreds
+            # None: this kernel made them, so no signature is checked (a cell may make hundreds)
             self._records[key] = records.select_kept(None, self._used.list_ids())
             self._identities[key] = set(map(_identify, self._records[key]))
 
-    def records_of(self, cell: Cell) -> list[Record]:
+    def rank_records(self, cell: Cell) -> list[Record]:
         """Return the records of a cell in the order in which a replay tries them."""
-        stored = self._stored_records(cell)
+        stored = self._find_stored(cell)
         if len(stored) > 1:
             stored = CellRecords(stored).rank(user_key(), countersigned_hashes(cell.runner_options))
         made_here = CellRecords(self._records.get(cell.key, [])).newest_first()
@@ -69,14 +68,14 @@ class Library:
 
     def list_taped(self, cell: Cell) -> list[Record]:
         """Return the records of model calls of other code, of all cells, while `cell` runs."""
-        made_here = (r for records in self._records.values() for r in records)
+        made_here = (r for records in list(self._records.values()) for r in records)
         file = self.read_file(cell.runner_options)
         saved = (r for records in file.runs.values() for r in records)
-        known = self._drop_repeats([*made_here, *self._stored_records(cell), *saved])
+        known = self._drop_repeats([*made_here, *self._find_stored(cell), *saved])
         # 1: the version that `PackedExchange` reads
         return [record for record in known if record.get("tape") == 1]
 
-    def keep_used(self, key: str, ids: Sequence[str]) -> None:
+    def keep_used_calls(self, key: str, ids: Sequence[str]) -> None:
         """Remember the taped calls that an execution of the cell `key` used."""
         self._used = UsedCalls.merge({key: [ids]}, self._used)
 
@@ -147,14 +146,14 @@ class Library:
                 turns.append(Turn(above, events, bool(record.get("fresh")), is_foreign))
         return turns
 
-    def _stored_records(self, cell: Cell) -> Sequence[Record]:
+    def _find_stored(self, cell: Cell) -> Sequence[Record]:
         """Return the records of a cell that the runner sent, else those of the file."""
         sent = cell.runner_options.get("runs")
         if isinstance(sent, list):
             return [Payloads.attach(r) for r in sent if isinstance(r, dict)]
         if cell.kernel and not cell.id:  # front ends that send ids also name the file
             self.finder.search(cell)
-        return self.read_file(cell.runner_options).records_of(cell)
+        return self.read_file(cell.runner_options).find_records(cell)
 
     def _drop_repeats(self, records: Iterable[Record]) -> list[Record]:
         """Return the first record of each run that is not forgotten."""
@@ -171,5 +170,4 @@ def countersigned_hashes(options: RunnerOptions) -> frozenset[str]:
 
 
 def _identify(record: Record) -> tuple[str, str]:
-    """Return the id of a record's run and its hash."""
     return str(record.get("id")), str(record.get("hash"))

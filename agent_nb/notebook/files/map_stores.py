@@ -1,13 +1,10 @@
 """The stored rows of maps, for `%agent status` and `%agent forget`.
 
-A map asks one prompt for each row of a table; its store is a file with the answers.
+A map asks one prompt for each row of a table; its store is a file with the answers, which outlives
+the kernel and which the user has paid for.
 
-Why: stored rows outlive a kernel and hold answers that the user has paid for.
-
-Rules
-- Callers give `forget_maps` only records that this kernel or this user made; it does not check
-  that. A stranger's record could name the store of another map.
-- A store that cannot be used is reported; the rows of the others are forgotten.
+Rule: callers give `forget_maps` only records that this kernel or this user made; it does not check
+that. A stranger's record could name the store of another map.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The content of a notebook file, as far as a kernel needs it: records, cells and their tags.
 
-Why: a kernel sees only the cells that it runs; their order and their records are in the file.
-
-Rule: a file that cannot be read counts as an empty notebook.
+Why: a kernel sees only the cells that it runs; their order and their records are in the file. A
+file that cannot be read counts as an empty notebook.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from ...record import (
 )
 from ...wire import as_list
 from ..identity import Cell
-from .tool_names import tool_names
+from .tool_names import find_tool_names
 
 EXCLUDE = "agent-exclude"  # tag of a cell that is never sent to a model
 
@@ -62,7 +61,7 @@ class NotebookFile(msgspec.Struct, frozen=True):
         # `occurrence` counts from 1
         return ids[cell.occurrence - 1] if cell.occurrence <= len(ids) else ""
 
-    def records_of(self, cell: Cell) -> list[Record]:
+    def find_records(self, cell: Cell) -> list[Record]:
         """Return the records of a cell, found by its id, else by its text.
 
         Of several cells with this text, `cell.occurrence` says which if the cell has no true id.
@@ -82,7 +81,7 @@ class NotebookFile(msgspec.Struct, frozen=True):
     def is_turn_of(self, id_: str, record: Record) -> bool:
         """Return whether a recorded run counts as the turn of the cell with the id `id_`.
 
-        A run counts for the cell that made it. If that cell no longer has the run, it counts for
+        A run counts for the cell that made it. If that cell has lost the run, it counts for
         every cell that has it. A run that a pasted cell repeats is thus one turn.
         """
         maker = str(record.get("cell", ""))
@@ -115,7 +114,7 @@ def _parse_notebook(notebook: Mapping[str, Any], saved_at: float) -> NotebookFil
         cell_ids=[cell_id(c) for c in cells],
         sources=dict(code),
         cleared_ids=recorded.cleared_cells(),
-        possible_tools=tool_names(source for _, source in code),
+        possible_tools=find_tool_names(source for _, source in code),
         excluded_ids=frozenset(
             cell_id(c) for c in cells if EXCLUDE in as_list(metadata_of(c).get("tags"))
         ),

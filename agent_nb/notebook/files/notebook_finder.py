@@ -3,13 +3,9 @@
 Why apart from `notebook_path`: the answers there are momentary; a kernel reuses them from cell to
 cell.
 
-Rules
-- The path that the runner, our environment variable or VS Code names counts, while its file exists;
-  else a Jupyter server's answer, the path of its session, or the start folder's notebook.
-- A server's answer is reused for `FRESH_SECONDS`, "unknown kernel" for `SILENT_SECONDS`. If the
-  file that a server named is gone, the server is asked again at once.
-- The start folder's notebook counts from a cell that it alone holds (`folder_search`), as long as
-  it holds each cell that runs.
+Rule: the first of these counts: the path that the runner, our environment variable or VS Code
+names, while its file exists; a Jupyter server's answer; the path of its session; the only notebook
+of the start folder that holds a cell which ran, as long as it holds each cell that runs.
 """
 
 from __future__ import annotations
@@ -41,7 +37,9 @@ class NotebookFinder:
         self._explicit: Path | None = None  # the path last named to this kernel
         self._served: Path | None = None  # the path that a Jupyter server named last
         self._ask_at = 0.0  # when servers are asked next, by the monotonic clock
-        self._folder = FolderSearch(_start_folder(namespace))
+        visited = namespace.get("_dh")  # the folders that IPython has visited, the first one first
+        start = str(visited[0]) if isinstance(visited, list) and visited else os.curdir
+        self._folder = FolderSearch(start)
         self._in_folder: Path | None = None  # the notebook that `search` found
         self._warned = False  # `ambiguity_warning` has returned its warning
 
@@ -65,7 +63,7 @@ class NotebookFinder:
         """Look for the notebook of a cell in the start folder, unless its path is known."""
         if self.path(cell.runner_options, ask=True) != self._in_folder:
             return
-        paths = self._folder.holding(cell.text_hash)
+        paths = self._folder.find_holding(cell.text_hash)
         if self._in_folder not in paths:
             self._in_folder = paths[0] if len(paths) == 1 else None
 
@@ -88,13 +86,7 @@ class NotebookFinder:
 
     def _find_holders(self, cell: Cell) -> list[Path]:
         """Return the notebooks of the start folder that hold a cell; a terminal has none."""
-        return self._folder.holding(cell.text_hash) if cell.kernel else []
-
-
-def _start_folder(namespace: Mapping[str, Any]) -> str:
-    """Return the start folder of a shell: the first of IPython's visited folders."""
-    visited = namespace.get("_dh")
-    return str(visited[0]) if isinstance(visited, list) and visited else os.curdir
+        return self._folder.find_holding(cell.text_hash) if cell.kernel else []
 
 
 def _join_names(names: Sequence[str], most: int = 5) -> str:

@@ -2,13 +2,8 @@
 
 Why several sources: the protocol sends the cell's id only. Our runner sends the path, VS Code puts
 it into the namespace. Jupyter servers put it into the environment, where after a rename it may name
-a missing file or another notebook, and also answer requests.
-
-Rules
-- Jupyter servers are asked only if one of them started this kernel (`SESSION`), for about a second
-  in all; a server that does not answer is skipped silently.
-- The `…_path` functions return only existing files. `_find_file` looks up a relative path where the
-  kernel runs, then where its runner was started.
+a missing file or another notebook, and also answer requests: for about a second in all, and only
+the server that started this kernel (`SESSION`) is asked.
 """
 
 from __future__ import annotations
@@ -119,7 +114,7 @@ def _fetch_sessions(server: Mapping[str, Any], seconds: float, sessions: list[An
 
 
 def _find_file(path: str) -> Path | None:
-    """Return an existing file of this path, looked up here and in the runner's folder, or None."""
+    """Return the existing file of a path, relative to this folder or to the runner's, or None."""
     # PWD is set by the shell; a runner that changes the folder for its kernel keeps it
     runner_folder = os.environ.get("PWD", "")
     return next((Path(p) for p in (path, os.path.join(runner_folder, path)) if _is_file(p)), None)

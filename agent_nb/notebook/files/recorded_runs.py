@@ -1,10 +1,4 @@
-"""The recorded runs of notebooks and event files, and their differences, for the command line.
-
-Why: runs are listed, compared and served without a kernel.
-
-Rule: the run of a cell that counts is the one that a replay would try first (`CellRecords.rank`),
-unless all runs are asked for. Nothing is executed or written.
-"""
+"""The recorded runs of notebooks and event files, and their differences, for the command line."""
 
 from __future__ import annotations
 

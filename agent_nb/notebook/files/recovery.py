@@ -3,12 +3,9 @@
 Why: a killed kernel, or a page that closes before it is saved, leaves a run in its journal only.
 
 Rules
-- A run is lost if it no longer goes on, and neither this kernel nor its notebook nor this notebook
-  holds it.
-- A taped model call comes back without its exchange: it can be shown, but not replayed.
 - A run is superseded, and not offered, if its cell has since completed a run, or saved as many
   newer runs as a notebook keeps.
-- A recovered run's journal stays until it is old or forgotten.
+- A taped model call comes back without its exchange: it can be shown, but not replayed.
 """
 
 from __future__ import annotations
@@ -60,7 +57,7 @@ def find_lost_runs(
     None: only runs in a file supersede a run.
     """
     home = Home.of_user()
-    our_path = home.hide(notebook)
+    our_path = home.hide(notebook)  # as journals name it
 
     @cache
     def read_file(path: str) -> NotebookFile:
@@ -75,7 +72,8 @@ def find_lost_runs(
     for journal in RecoverableRun.list_all(known):  # the newest first
         header = journal.header
         files = (file, read_file(header.notebook))
-        if journal.status == "running" or any(_holds(each, header.run) for each in files):
+        recorded = (r.get("id") for each in files for listed in each.runs.values() for r in listed)
+        if journal.status == "running" or header.run in recorded:
             continue
         cell = header.notebook, header.cell
         answer = answers.get(cell, _Start())
@@ -97,29 +95,25 @@ class _Start(NamedTuple):
     time: float = 0.0
     execution: str = ""
 
-    def is_after(self, lost: RecoverableRun) -> bool:
+    def is_after(self, journal: RecoverableRun) -> bool:
         """Return whether the run began after a lost one, and outside the lost one's execution."""
-        header = lost.header
+        header = journal.header
         # the model calls of one execution do not supersede each other
         is_same = bool(header.execution) and header.execution == self.execution
         return self.time > header.started and not is_same
 
 
-def _holds(file: NotebookFile, run: str) -> bool:
-    return any(record.get("id") == run for records in file.runs.values() for record in records)
-
-
-def _supersedes(file: NotebookFile, lost: RecoverableRun) -> bool:
+def _supersedes(file: NotebookFile, journal: RecoverableRun) -> bool:
     """Return whether a file has a newer answer of the cell, or as many newer runs as it keeps."""
     newer = [
         record
-        for record in file.runs.get(lost.header.cell, ())
-        if _Start(read_start_time(record), str(record.get("execution", ""))).is_after(lost)
+        for record in file.runs.get(journal.header.cell, ())
+        if _Start(read_start_time(record), str(record.get("execution", ""))).is_after(journal)
     ]
     return len(newer) >= CellRecords.EXECUTIONS or any(r.get("status") == "ok" for r in newer)
 
 
-def journal_table(journals: Iterable[RecoverableRun]) -> list[tuple[str, ...]]:
+def make_journal_table(journals: Iterable[RecoverableRun]) -> list[tuple[str, ...]]:
     """Return the journals as a table; its first row names the columns."""
     rows: list[tuple[str, ...]] = [("run", "when", "status", "notebook", "prompt")]
     for journal in journals:
@@ -129,18 +123,18 @@ def journal_table(journals: Iterable[RecoverableRun]) -> list[tuple[str, ...]]:
     return rows
 
 
-def recover_run(lost: RecoverableRun, library: Library) -> tuple[EventLog, dict[str, Any]]:
+def recover_run(journal: RecoverableRun, library: Library) -> tuple[EventLog, dict[str, Any]]:
     """Return the log and the signed record of a journal, and keep the record in `library`.
 
     Raises UsageError if the journal cannot be read.
     """
     try:
-        log = RecoverableRun.recover(lost.path)
+        log = RecoverableRun.recover(journal.path)
     except OSError as fault:
         raise UsageError(
-            f"The journal of {lost.header.run} cannot be read: {fault.strerror or fault}."
+            f"The journal of {journal.header.run} cannot be read: {fault.strerror or fault}."
         ) from None
-    header = lost.header
+    header = journal.header
     taped = bool(header.execution)  # only the journal of a taped call names one
     provenance = Provenance(
         cell=header.cell,
@@ -151,11 +145,3 @@ def recover_run(lost: RecoverableRun, library: Library) -> tuple[EventLog, dict[
     if header.cell:
         library.keep_record(header.cell, record)
     return log, record
-
-
-def find_journal(journals: Iterable[RecoverableRun], prefix: str) -> RecoverableRun:
-    """Return the first journal whose run id begins with `prefix`. Raises UsageError."""
-    for journal in journals:
-        if journal.header.run.startswith(prefix):
-            return journal
-    raise UsageError(f"There is no lost run {prefix!r}. %agent recover lists them.")

@@ -3,14 +3,12 @@
 Why: a signature lets calls run again on other machines, so the signer must have seen them.
 
 Rules
-- All calls that may run again are listed, with the arguments they ran with.
+- All calls that may run again are listed, with the arguments they ran with. Calls of quiet tools
+  (built-in, without an effect) are only counted, unless a cell redefines a tool of that name, as
+  far as `tool_names` sees: the notebook decides what a tool does, not the record.
 - A taped model call is shown as its answer and all tool calls in it, which the notebook's own code
   runs. Both are read from the response that is served, not from the events beside it.
-- Calls of built-in tools without an effect are only counted, unless a cell redefines a tool of that
-  name, as far as `tool_names` sees: the notebook decides what a tool does, not the record.
 - Text of a record is shown printable and bounded; arguments and answers that are cut are counted.
-- A record that was changed, or whose cell is gone, is not signed.
-- The signature covers the text of the cell as it is in the notebook now.
 """
 
 from __future__ import annotations
@@ -49,12 +47,17 @@ from ...tools import Toolset
 from ...wire import cut_end
 from ..notices import CLIPPED, LONGEST, format_date, make_printable, printable_value
 from .cell_titles import name_cell
-from .tool_names import tool_names
+from .tool_names import find_tool_names
 
 SHORT = 300  # characters of the arguments of a call on one line
-# code that may define a name which its text does not contain
+# code that may define a name which its text does not contain: `import *`, `%run f.py`, `exec(s)`
 _ANY_NAME = re.compile(
-    r"\bimport[ \t]*\(?[ \t]*\*|^[ \t]*%(?:run|load|autoload)\b"
+    r"\bimport[ \t]*\(?[ \t]*\*"
+    r"|%(?:run|load|autoload|store|rerun|recall|rep|macro|pylab|alias_magic)\b"
+    # without %, as IPython allows
+    r"|^[ \t]*(?:run|load|store|rerun|recall|rep|macro|pylab|alias_magic)[ \t]+[^\s=+*,]"
+    r"|^[ \t]*(?:rerun|recall|rep|pylab)[ \t]*$"
+    r"|\bregister_(?:line_|cell_|line_cell_)magic\b"  # another `%%bash` may run Python
     r"|\b(?:exec|eval|globals|locals|vars|setattr|get_ipython|user_ns|__dict__)\b",
     re.MULTILINE,
 )
@@ -118,7 +121,7 @@ def review_records(nb: Mapping[str, Any]) -> Review:
     """Return the records of a notebook, to be read and signed."""
     nb = with_ids(nb)
     numbered = [(n, cell) for n, cell in enumerate(nb["cells"], 1) if isinstance(cell, dict)]
-    quiet = quiet_tools_of(nb)
+    quiet = find_quiet_tools(nb)
     recorded = NotebookRuns(dict(nb)).by_cell()
     return Review(
         _review_record(number, cell, record, quiet)
@@ -162,42 +165,37 @@ def call_lines(record: Record, quiet: Collection[str]) -> list[str]:
     One line counts the calls of `quiet` tools. If the calls cannot be listed, one line says why.
     """
     try:
-        calls = _read_calls(record, quiet)
+        calls, quiet_calls = _read_calls(record, quiet)
     except UsageError as fault:
         return [str(fault)]
     lines = [
         f"{_call_title(call, count)}: {cut_end(_one_line(content_text(call.args)), SHORT)}"
-        for call, count in calls.listed
+        for call, count in calls
     ]
-    if calls.quiet_calls:
-        noun = "call that only looks" if calls.quiet_calls == 1 else "calls that only look"
-        lines.append(f"{calls.quiet_calls} {noun}")
+    if quiet_calls:
+        noun = "call that only looks" if quiet_calls == 1 else "calls that only look"
+        lines.append(f"{quiet_calls} {noun}")
     verb = "serves" if record.get("tape") else "can run again"
     return [f"{verb}: {line}" for line in lines]
 
 
-class _Calls(msgspec.Struct, frozen=True):
-    """The calls of a record: those to list, with their counts, and how many are only counted."""
-
-    listed: list[tuple[RecordedCall, int]]
-    quiet_calls: int = 0
-
-
-def _read_calls(record: Record, quiet: Collection[str]) -> _Calls:
-    """Return the calls of a record; those of `quiet` tools only look.
+def _read_calls(
+    record: Record, quiet: Collection[str]
+) -> tuple[list[tuple[RecordedCall, int]], int]:
+    """Return the calls to list, with their counts, and how many of `quiet` tools are only counted.
 
     Raises UsageError if they cannot be listed.
     """
     if record.get("tape"):
         # the code's own tools may have any effect, whatever their names
         calls = (call for answer in read_answers(record) for call in answer.calls)
-        return _Calls([(RecordedCall(call, call.args), 1) for call in calls])
+        return [(RecordedCall(call, call.args), 1) for call in calls], 0
     counted = RecordedCall.count_equal(RecordedCall.list_all(events_of(record)))
     listed = [(call, count) for call, count in counted if call.name not in quiet]
-    return _Calls(listed, sum(count for call, count in counted if call.name in quiet))
+    return listed, sum(count for call, count in counted if call.name in quiet)
 
 
-def quiet_tools_of(nb: Mapping[str, Any]) -> frozenset[str]:
+def find_quiet_tools(nb: Mapping[str, Any]) -> frozenset[str]:
     """Return the tools of a notebook whose calls are counted and not listed."""
     cells = (cell for cell in nb["cells"] if isinstance(cell, dict))
     return list_quiet_tools(source_of(c) for c in cells if c.get("cell_type") == "code")
@@ -208,7 +206,7 @@ def list_quiet_tools(sources: Iterator[str]) -> frozenset[str]:
     code = [s for s in sources if agent_cell(s) is None or _PROMPT_CODE.search(s)]
     if any(_ANY_NAME.search(source) for source in code):
         return frozenset()
-    redefined = tool_names(code)
+    redefined = find_tool_names(code)
     plugin_tools = (tool for name in list_builtin("tools") for tool in Toolset.of_plugin(name))
     return frozenset(tool.name for tool in plugin_tools if tool.harmless) - redefined
 
@@ -228,20 +226,20 @@ def _review_record(
         problem = "it was changed after it was made and is not signed"
         return msgspec.structs.replace(item, problem=problem)
     try:
-        calls = _read_calls(record, quiet)
+        calls, quiet_calls = _read_calls(record, quiet)
         answers = [a.text for a in read_answers(record)] if record.get("tape") else []
         RecordedCall.digest_all(record)  # raises for calls that cannot be signed
     except UsageError as fault:
         return msgspec.structs.replace(item, problem=f"it is not signed. {fault}")
-    call_texts = [_format_call(call, count) for call, count in calls.listed]
+    call_texts = [_format_call(call, count) for call, count in calls]
     answer_texts = [f"    answer: {_indent(text)}" for text in answers if text]
     return msgspec.structs.replace(
         item,
         answers=answer_texts,
         calls=call_texts,
-        count=sum(count for _, count in calls.listed),
+        count=sum(count for _, count in calls),
         clipped=sum(text.count(CLIPPED) for text in [*call_texts, *answer_texts]),
-        quiet_calls=calls.quiet_calls,
+        quiet_calls=quiet_calls,
     )
 
 

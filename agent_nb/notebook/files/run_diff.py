@@ -6,10 +6,8 @@ did differently.
 Rules
 - Texts are compared in normal form (`normalize_value`), pictures by their pixels; ids, times,
   tokens, chunks and retries do not count.
-- Turns are aligned in order; within a turn, parts of the same kind and name.
 - The calls of a map's rows are not in the run's own log. They get turn 0, which a report shows
   first; equal ones are listed once, with their number.
-- Both sides are escaped for a terminal: control characters become visible.
 """
 
 from __future__ import annotations
@@ -179,13 +177,8 @@ def _compare_turn(first: list[Part], second: list[Part]) -> Iterator[Change]:
             yield from _pair_by_head(first[i1:i2], second[j1:j2])
         else:
             for a, b in zip(first[i1:i2], second[j1:j2], strict=True):
-                yield from _compare_pictures(a, b)
-
-
-def _compare_pictures(a: Part, b: Part) -> Iterator[Change]:
-    """Compare the pictures of two parts with the same text."""
-    if difference := PictureComparison.of_all(a.pictures, b.pictures).difference:
-        yield Change("changed", a.turn, a.head, after=f"(pictures) {difference}")
+                if difference := PictureComparison.of_all(a.pictures, b.pictures).difference:
+                    yield Change("changed", a.turn, a.head, after=f"(pictures) {difference}")
 
 
 def _pair_by_head(first: list[Part], second: list[Part]) -> Iterator[Change]:
@@ -209,7 +202,7 @@ def _normalize(part: Part) -> tuple[str, str]:
 
 
 def _report_lines(changes: Sequence[Change]) -> Iterator[str]:
-    """Yield the lines of a report, below the turn of each change."""
+    """Yield the lines of a report: `turn 2`, `~ call python`, `    - code = f()` and so on."""
     turn = None
     for change in changes:
         if change.turn != turn:

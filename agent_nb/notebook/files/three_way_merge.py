@@ -1,19 +1,13 @@
-"""Make three versions of a notebook agree on outputs and records, before `cell_merge` merges
-their cells.
+"""Make three versions of a notebook agree on outputs and records, for the merge of their cells.
 
 Why: outputs, records and execution counts are one result; lines mixed from two results would show a
-notebook that has never run.
+notebook that has never run. `cell_merge` merges the cells afterwards.
 
 Rules
-- The runs of both sides stay, except those that one side has removed and no execution uses.
-  Signatures and the marks of forgotten runs stay, too.
-- The outputs of a cell come whole from the side that changed them.
-- If both sides changed them, the first of these that applies decides: the side that was taken for
-  the last differing cell above in the same conversation; the side with the newer run; theirs, if
-  only theirs changed the text of the cell. Otherwise ours are taken.
-- Metadata that execution writes for the whole notebook (`EXECUTION_KEYS`) comes from the side that
-  changed it, else from ours.
-- A cell that shares its id with another one does not change.
+- The runs of both sides stay, except those that one side has removed and that no execution uses.
+- The outputs of a cell come whole from the side that changed them. If both did, the first of these
+  that applies decides: the side taken for the last differing cell above in the same conversation;
+  the side with the newer run; theirs, if only theirs changed the text of the cell; else ours.
 """
 
 from __future__ import annotations
@@ -51,7 +45,7 @@ def merge_results(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, 
     runs = [NotebookRuns(nb).by_cell() for nb in versions]
     _, our_metadata, their_metadata = (m.get(METADATA_KEY) for m in metadata)
     used = UsedCalls.merge(*map(UsedCalls.read, (our_metadata, their_metadata)))
-    # what one side no longer needs may be in use on the other
+    # what one side has removed may be in use on the other
     used_ids = used.list_ids() if our_metadata and their_metadata else ()
     merged = NotebookRuns.merge_metadata(
         our_metadata, their_metadata, _merge_runs(*runs, used_ids=used_ids)
@@ -68,7 +62,7 @@ def merge_results(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, 
 def _agree_on_outputs(cells: list[dict[str, Cell]], runs: list[Runs]) -> None:
     """Copy the outputs of the merged notebook into each cell of the three versions."""
     # conversation -> whether theirs was taken for the last cell above in which the sides differ
-    theirs_stayed: dict[str, bool] = {}
+    took_theirs: dict[str, bool] = {}
     for name in cells[1] | cells[2]:
         base, ours, theirs = (version.get(name) for version in cells)
         our_run, their_run = (_find_newest(side.get(name, ())) for side in runs[1:])
@@ -76,10 +70,10 @@ def _agree_on_outputs(cells: list[dict[str, Cell]], runs: list[Runs]) -> None:
         our_start, their_start = read_start_time(our_run), read_start_time(their_run)
         theirs_newer = None if our_start == their_start else their_start > our_start
         shown = _choose_version(
-            base, ours, theirs, take_theirs=theirs_stayed.get(conversation, theirs_newer)
+            base, ours, theirs, take_theirs=took_theirs.get(conversation, theirs_newer)
         )
         if conversation and _list_results(ours) != _list_results(theirs):
-            theirs_stayed[conversation] = shown is theirs
+            took_theirs[conversation] = shown is theirs
         _copy_result([cell for cell in (base, ours, theirs) if cell is not None], shown)
 
 

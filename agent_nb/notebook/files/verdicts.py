@@ -1,9 +1,4 @@
-"""The verdict of the command `verify` on a notebook's records.
-
-It says what is wrong with them, who signed them, and which calls can run again.
-
-Why: reviewers and CI need this before a notebook runs. No value of a secret is shown.
-"""
+"""What `verify` says of a notebook's records: faults, signers, and which calls can run again."""
 
 from __future__ import annotations
 
@@ -40,7 +35,7 @@ def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:
     key, secrets, signers = user_key(), collect_secrets(), Signer.load_all()
     nb = with_ids(load_notebook(path))
     cells = {cell_id(cell): cell for cell in nb["cells"] if isinstance(cell, dict)}
-    runs, quiet = NotebookRuns(nb), review.quiet_tools_of(nb)
+    runs, quiet = NotebookRuns(nb), review.find_quiet_tools(nb)
     if runs.newer_format_notice:
         problems.append(f"{path}: {runs.newer_format_notice}")
     for cell, record in runs.list_all():

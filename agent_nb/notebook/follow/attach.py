@@ -1,12 +1,10 @@
 """`%agent attach URL`: follow a run of another process live in a cell, and record it.
 
-Why: a notebook can watch, and keep, a run that a server or another notebook began.
+Why: a notebook can watch, and store, a run that a server or another notebook began. Stopping the
+cell detaches it, and the remote run goes on.
 
-Rules
-- In the mode `replay` the record is shown and the server is not asked.
-- In `auto` a record is shown, with the reason, only if the server sends no event; in `live` never.
-- Stopping detaches: the remote run goes on, and the cell ends with AgentStopped.
-- A cell must not contain a token: `--token NAME` names a variable that holds it.
+Rule: in the mode `replay` the record is shown and the server is not asked. In `auto` a record is
+shown, with the reason, only if the server sends no event; in `live` never.
 """
 
 from __future__ import annotations
@@ -16,8 +14,6 @@ import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NoReturn
-
-import msgspec
 
 from ...agent import Run
 from ...errors import AgentError, Cancelled, UsageError
@@ -39,14 +35,6 @@ from .cards import Cards
 NO_RECORD = "Nothing to replay: this run has no record. Record it by running the cell."
 
 
-class AttachRequest(msgspec.Struct, frozen=True):
-    """The arguments of one `%agent attach`."""
-
-    url: str
-    token: str
-    options: Options
-
-
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors are UsageErrors: argparse itself would exit the kernel."""
 
@@ -56,8 +44,8 @@ class _Parser(argparse.ArgumentParser):
         )
 
 
-def parse_arguments(arguments: list[str], namespace: Mapping[str, Any]) -> AttachRequest:
-    """Parse the words after `%agent attach`. Raises UsageError."""
+def parse_arguments(arguments: list[str], namespace: Mapping[str, Any]) -> tuple[str, str, Options]:
+    """Return URL, token and options from the words after `%agent attach`. Raises UsageError."""
     parser = _Parser(prog="%agent attach", add_help=False, allow_abbrev=False)
     parser.add_argument("url", nargs="?", default="")
     parser.add_argument("-o", "--output", default="_agent")
@@ -76,9 +64,7 @@ def parse_arguments(arguments: list[str], namespace: Mapping[str, Any]) -> Attac
         thoughts=parsed.thoughts,
         live=parsed.live,
     )
-    return AttachRequest(
-        _find_url(parsed.url, namespace), _read_token(parsed.token, namespace), options
-    )
+    return _find_url(parsed.url, namespace), _read_token(parsed.token, namespace), options
 
 
 def _find_url(address: str, namespace: Mapping[str, Any]) -> str:
@@ -91,7 +77,7 @@ def _find_url(address: str, namespace: Mapping[str, Any]) -> str:
     if address:
         value = namespace.get(address, address)
         return str(getattr(value, "url", value))
-    urls = [note.url for note in list_servers()]
+    urls = [server.url for server in list_servers()]
     if len(urls) != 1:
         several = f"Several of yours run here: {', '.join(urls)}."
         reason = several if urls else "No server of yours runs on this machine."
@@ -117,12 +103,13 @@ def _read_token(name: str, namespace: Mapping[str, Any]) -> str:
 class AttachRun(FollowRun):
     """One `%agent attach` line."""
 
-    def __init__(self, session: Session, cell: Cell, request: AttachRequest) -> None:
+    def __init__(
+        self, session: Session, cell: Cell, url: str, token: str, options: Options
+    ) -> None:
         super().__init__(session, cell)
-        self.request, self.options = request, request.options
+        self.url, self.token, self.options = url, token, options
 
     async def _follow(self, interrupts: Interrupts) -> Run | None:
-        """Follow the run at the server, or show its record."""
         mode = rerun_mode("live" if self.options.live else "", self.cell)
         records = self._list_records()
         recorded = find_replayable(records)
@@ -132,7 +119,7 @@ class AttachRun(FollowRun):
             if recorded is None:
                 raise UsageError(NO_RECORD)
             return self._show_record(recorded, make_cards)
-        attached = attach(self.request.url, self.request.token, show=False)
+        attached = attach(self.url, self.token, show=False)
         try:
             return await self._show_live(attached, interrupts, make_cards)
         except Cancelled:  # before the first event
@@ -178,6 +165,6 @@ async def follow_run(session: Session, arguments: list[str]) -> Run | None:
     cell = session.cells.current(session.shell, " ".join(["attach", *arguments]), "")
     try:
         request = parse_arguments(arguments, session.shell.user_ns)
-        return await AttachRun(session, cell, request).follow()
+        return await AttachRun(session, cell, *request).follow()
     except AgentError as fault:
         raise AgentCellError(str(fault)) from None

@@ -1,12 +1,8 @@
 """The cards of `await agent_nb.watch(…)` and `await agent_nb.attach(…)` in the cell that awaits.
 
 Why apart from `cell.awaited_run`, which shows the runs of this kernel's agents: here another system
-makes the runs, and the cell only shows and records them.
-
-Rules
-- A run that equals its record keeps that record with its times, so that executing a notebook twice
-  writes the same file.
-- Stopping the cell detaches it from the source and ends the cell with AgentStopped.
+makes the runs. A run that equals its record keeps that record with its times, so that executing a
+notebook twice writes the same file.
 """
 
 from __future__ import annotations
@@ -15,9 +11,8 @@ import operator
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
-from ...events import EventLog
 from ..cell.cell_screen import CellScreen, screen_without_cards
 from ..cell.display import Actions
 from ..cell.frontend import can_click_now
@@ -32,27 +27,8 @@ from .cards import Cards, are_equal_but_for_times
 DETACHED = "The viewer detached; the run went on."
 
 
-class Followed(Protocol):
-    """A source that a cell follows: a watch, or a run of a server (`attach`).
-
-    `logs` are those of the runs so far. `live`: events without a time get the time of their
-    arrival.
-    """
-
-    name: str
-    title: str
-    logs: list[EventLog]
-    live: bool
-
-    def set_run_callback(self, on_run: Callable[[EventLog], None]) -> None:
-        """Call `on_run` with the log of each run that begins from now on."""
-
-    def stop(self) -> None:
-        """Stop following, from any thread."""
-
-
 def source_screen(followed: Any, *, insist: bool = False) -> Any:
-    """Return the `agent.display.Screen` of the cell that awaits a `Followed`, None outside IPython.
+    """Return the `agent.display.Screen` of the cell that awaits a source, None outside IPython.
 
     In a terminal the screen has no cards, unless the caller insists (`insist`).
     """
@@ -67,13 +43,16 @@ def source_screen(followed: Any, *, insist: bool = False) -> Any:
 
 
 class AwaitedSource(CellScreen):
-    """The cards of a source that a cell awaits: of its runs so far, and of those to come."""
+    """The cards of a source that a cell awaits: of its runs so far, and of those to come.
+
+    `followed`: a watch, or a run of a server (`external.followed`).
+    """
 
     shown = True
 
-    def __init__(self, followed: Followed, shell: Any) -> None:
+    def __init__(self, followed: Any, shell: Any) -> None:
         super().__init__(shell)
-        self._shell, self._count = shell, shell.execution_count
+        self._shell, self._execution_count = shell, shell.execution_count
         session = find_session(shell)
         cells = session.cells if session is not None else Cells()
         library = session.library if session is not None else Library(shell.user_ns)
@@ -86,7 +65,7 @@ class AwaitedSource(CellScreen):
             actions=source_actions(followed, self.stop),
             can_click=can_click_now(shell, cell),
             title=lambda: followed.title,
-            earlier=[] if rerun_mode("", cell) == "live" else library.records_of(cell),
+            earlier=[] if rerun_mode("", cell) == "live" else library.rank_records(cell),
             are_same=are_equal_but_for_times if followed.live else operator.eq,
         )
         followed.set_run_callback(self._cards.open)
@@ -100,7 +79,7 @@ class AwaitedSource(CellScreen):
         for run in self._cards.close(detail):
             self._shell.user_ns["_agent"] = run
         super().close()
-        shell, count = self._shell, self._count
+        shell, count = self._shell, self._execution_count
         return lambda: bool(shell.execution_count == count)
 
 
@@ -119,9 +98,6 @@ def print_stop_advice(attached: Any) -> str:
     Return the detail of the interrupt event that closes the log of the run.
     """
     if attached.stoppable:
-        url = f"{attached.where.server}/runs/{attached.log.run}"
-        text = (
-            f'Detached; the run goes on there. To stop it: await agent_nb.attach("{url}").cancel()'
-        )
+        text = f'Detached; the run goes on there. To stop it: await agent_nb.attach("{attached.address}").cancel()'
         sys.stdout.write(make_printable(text) + "\n")
     return DETACHED

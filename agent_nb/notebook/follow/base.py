@@ -1,6 +1,6 @@
 """The base of cells that follow runs of another system: `%agent attach`, `%%agent --from`.
 
-Why one base: both handle interrupts and leave runs and records in the same way.
+Both are stopped alike, keep unsigned records of the runs, and replay only such records.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class FollowRun(ABC):
         """Return this cell's records of followed runs, in the order to try them."""
         return [
             r
-            for r in self.session.library.records_of(self.cell)
+            for r in self.session.library.rank_records(self.cell)
             if r.get("conversation") == Provenance.NO_CONVERSATION
         ]
 
@@ -56,7 +56,7 @@ class FollowRun(ABC):
         """
         runs = cards.close(detached)
         for run in runs:
-            self.session.keep(self.cell, run, options.output)
+            self.session.keep_run(self.cell, run, options.output)
         for record in cards.records:
             self.session.library.keep_record(self.cell.key, record)
         return runs
@@ -64,7 +64,5 @@ class FollowRun(ABC):
 
 def find_replayable(records: Sequence[Record]) -> EventLog | None:
     """Return the log of the first of the `records` that was not interrupted, else None."""
-    for record in records:
-        if record.get("status") != "interrupted":
-            return log_of(record)
-    return None
+    complete = (log_of(r) for r in records if r.get("status") != "interrupted")
+    return next(complete, None)

@@ -1,12 +1,10 @@
 """The cards and records of the runs of one source that a cell follows: a display for each run.
 
-Why one class: `%agent attach`, `--from` and an awaited source show and record runs alike.
+Why one class: `%agent attach`, `--from` and an awaited source show and record runs alike. A run
+that equals an earlier record of the cell keeps that record.
 
-Rules
-- Only the first `MOST_RUNS` runs are shown and recorded.
-- The records are not signed and belong to no conversation, because another system made the runs: a
-  replay never treats their calls as the user's own.
-- A run that equals an earlier record of the cell keeps that record.
+Rule: the records are not signed and belong to no conversation, because another system made the
+runs: a replay never treats their calls as the user's own.
 """
 
 from __future__ import annotations
@@ -14,6 +12,7 @@ from __future__ import annotations
 import operator
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from itertools import zip_longest
 from typing import Any
 
@@ -46,6 +45,7 @@ def _equal_but_for_times(a: Event, b: Event) -> bool:
     return type(a) is type(b) and msgspec.structs.replace(b, **times) == a
 
 
+@dataclass(eq=False, repr=False)
 class Cards:
     """The displays of the runs that `cell` follows; `title` returns a text that names their source.
 
@@ -54,35 +54,29 @@ class Cards:
     `actions`, `can_click`: see `Display`.
     """
 
-    def __init__(
-        self,
-        cell: Cell,
-        options: Options,
-        *,
-        actions: Actions,
-        can_click: bool,
-        title: Callable[[], str],
-        earlier: Sequence[Record] = (),
-        are_same: Callable[[Sequence[Event], Sequence[Event]], bool] = operator.eq,
-        strict: bool = False,
-    ) -> None:
-        self._cell, self._options, self._title = cell, options, title
-        self._actions, self._can_click = actions, can_click
-        self._earlier, self._are_same, self._strict = earlier, are_same, strict
+    cell: Cell
+    options: Options
+    _: KW_ONLY
+    actions: Actions
+    can_click: bool
+    title: Callable[[], str]
+    earlier: Sequence[Record] = ()
+    are_same: Callable[[Sequence[Event], Sequence[Event]], bool] = operator.eq
+    strict: bool = False
+
+    def __post_init__(self) -> None:
         self._shown: list[tuple[EventLog, Display]] = []  # of each run
         self._not_shown = 0  # runs beyond MOST_RUNS
         self.records: list[dict[str, Any]] = []  # of the runs, made by `close`
 
     def open(self, log: EventLog) -> None:
         """Show a run that begins; one beyond `MOST_RUNS` goes only to the runner's file."""
-        write_events(self._cell, log)
+        write_events(self.cell, log)
         if len(self._shown) >= MOST_RUNS:
             self._not_shown += 1
             return
-        display = Display(
-            self._cell, self._options, actions=self._actions, can_click=self._can_click
-        )
-        display.open(log, badge=self._title())
+        display = Display(self.cell, self.options, actions=self.actions, can_click=self.can_click)
+        display.open(log, badge=self.title())
         self._shown.append((log, display))
 
     def close(self, detached: str = "") -> list[Run]:
@@ -104,20 +98,25 @@ class Cards:
 
     def _close_display(self, display: Display, run: Run) -> None:
         """Close the display of a run with an equal earlier record, else with a new record."""
-        title, is_recorded = self._title(), self._options.record
-        equal = next(
-            (r for r in self._earlier if self._are_same(events_of(r), list(run.log))), None
-        )
+        title, is_recorded = self.title(), self.options.record
+        equal = next((r for r in self.earlier if self.are_same(events_of(r), list(run.log))), None)
         shown = Run(log_of(equal)) if equal is not None else run
         record: dict[str, Any] = {}
         if is_recorded:
-            record = dict(equal or imported_record(shown.log, self._cell))
+            # unsigned; the present time counts as its start
+            provenance = Provenance(
+                cell=self.cell.id,
+                source=self.cell.text_hash,
+                conversation=Provenance.NO_CONVERSATION,
+            )
+            started = round(time.time(), 3)
+            record = dict(equal or run_record(shown.log, provenance, started=started))
             self.records.append(record)
         summary = summarize_run(shown, recorded=is_recorded)
         # it counts as replayed, since no model was called: a test reports all other runs
         numbers = {**summary, "imported": title, "replayed": True}
-        if self._strict and equal is None and self._earlier:
-            numbers["drift"] = find_drift(run.log, self._earlier)
+        if self.strict and equal is None and self.earlier:
+            numbers["drift"] = find_drift(run.log, self.earlier)
         display.close(shown.log, record, numbers, badge=title)
 
 
@@ -135,11 +134,3 @@ def find_drift(log: EventLog, records: Sequence[Record]) -> dict[str, Any]:
         for event in pairs[index]
     )
     return {"name": "the source", "seq": index + 1, "recorded": recorded, "fresh": fresh}
-
-
-def imported_record(log: EventLog, cell: Cell) -> dict[str, Any]:
-    """Return the unsigned record of an imported run; the present time counts as its start."""
-    provenance = Provenance(
-        cell=cell.id, source=cell.text_hash, conversation=Provenance.NO_CONVERSATION
-    )
-    return run_record(log, provenance, started=round(time.time(), 3))

@@ -1,14 +1,12 @@
 """`%%agent --from FILE|URL`: show and record the runs of another system in a cell.
 
-Why: runs of other systems can be read, compared and kept like the notebook's own.
+Why: runs of other systems can be read, compared and stored like the notebook's own.
 
 Rules
-- No model is called.
 - A file is read at each execution. A URL is read with `--live`, or if the cell has no complete
   record for its present text; a replay without such a record is an error.
 - A source from which no run can be read fails the cell. A run that failed elsewhere, or whose
   source breaks off, ends with an error in its log, and does not fail the cell.
-- Options that mean nothing for a run of another system are refused.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""The figures of a comparison of two prompts over the same rows.
+"""The figures of a comparison of two prompts over the same rows, paired by row (`pairing`).
 
-Why paired: rows differ in how hard they are. The difference within each row removes that effect, so
-that fewer rows are enough to show a real difference.
+They stand apart from `comparison` for the reason that `evaluated` gives.
 
-Rules
-- A row without a score on one side is left out on both, and counted as missing.
-- The verdict follows from the interval of the mean difference, and claims no more than that.
+Rule: a row without a score on one side is left out on both, and counted as missing.
 """
 
 from __future__ import annotations
@@ -38,7 +35,7 @@ class Compared(StatisticResult, frozen=True, kw_only=True, eq=False):
 
     @property
     def verdict(self) -> str:
-        """What the interval shows, in one sentence."""
+        """In one sentence, which side scores higher, if the whole interval is on one side of 0."""
         a, b = self.names
         if self.interval is None:
             return "These rows do not show which scores higher: an interval cannot be given."

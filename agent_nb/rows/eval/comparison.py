@@ -1,9 +1,6 @@
 """`compare(a, b)`: does one prompt score higher than another over the same rows?
 
-Why: the intervals of two means may overlap although the differences by row clearly favour one
-prompt.
-
-Rule: `a` and `b` are finished evaluations; comparing them asks no model.
+The intervals of two means may overlap although the differences by row clearly favour one prompt.
 """
 
 from __future__ import annotations
@@ -66,7 +63,7 @@ def compare(
     on: str | Sequence[str] | None = None,
     level: float | None = None,
 ) -> Comparison:
-    """Return the comparison of `b` with `a` over the same rows, paired by row.
+    """Return the comparison of `b` with `a` over the same rows, paired by row; no model is asked.
 
     `on`: the columns that identify a row (default: all). `level`: the confidence level of the
     interval, between 0 and 1 (default: the level of `a`). Raises UsageError if the two are not

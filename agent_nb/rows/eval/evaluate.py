@@ -1,19 +1,14 @@
 """`agent.eval`: asks every row `repeats` times, and scores every answer.
 
-Why repeats: a model answers the same row differently, and one answer hides that.
-
-Rules
-- Asking is a map, and so is judging: both are recorded, replayed, stored and stopped like a map.
-- Errors in the options of the scoring are reported before the first request.
-- Nothing but the choice of a `sample` by `seed` is random: the same answers give the same figures.
+A model answers the same row differently, and one answer hides that. Asking is a map, and so is
+judging: both are recorded, replayed, stored and stopped like a map. Only the choice of a `sample`
+by `seed` is random: the same answers give the same figures.
 """
 
 from __future__ import annotations
 
-import inspect
 import random
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -25,7 +20,6 @@ from ...errors import UsageError, did_you_mean, unknown_name
 from ...wire import plain_value
 from ..map.finish import FinalState
 from ..map.options import MapOptions
-from ..map.row import Row, RowResult
 from ..map.row_result import typed_output
 from ..map.stream import MapStream, start_map
 from ..map.table.rows import Rows, rows_of
@@ -40,17 +34,11 @@ from .scoring import LARGEST_SCORE, ColumnScore, FunctionScore, Scorer
 
 EXPECTED = "expected"  # the column that a judge reads by default
 _JUDGE_OPTIONS = ("store", "view", "record")  # options of the map that a judge's map has too
-# parameters of `start_map` that are not options of `Agent.eval`
-_NOT_OPTIONS = frozenset(
-    {"agent", "data", "prompt", "options", "output", "check", "late", "finish"}
-)
-_MAP_OPTIONS = tuple(
-    name for name in MapOptions.__struct_fields__ if name not in ("repeats", "limit")
-)
+_MAP_OPTIONS = ("concurrency", "limit", "on_error", "rpm")  # those of `MapOptions`
+_OPTIONS = sorted((*_JUDGE_OPTIONS, *_MAP_OPTIONS, "attachments", "client"))
 
 
-@dataclass(frozen=True, kw_only=True)
-class EvaluationOptions:
+class EvaluationOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How answers are scored, and over which rows; `Agent.eval` documents the fields."""
 
     score: Any
@@ -65,13 +53,7 @@ class EvaluationOptions:
 
 
 async def evaluate_prompt(
-    agent: Configuration,
-    data: Any,
-    prompt: str,
-    setup: EvaluationOptions,
-    *,
-    limit: int | None = None,
-    **options: Any,
+    agent: Configuration, data: Any, prompt: str, setup: EvaluationOptions, **options: Any
 ) -> Evaluation:
     """Ask `prompt` for the rows of `data` and return the evaluation; see `Agent.eval`."""
     check_level(setup.level)
@@ -79,7 +61,8 @@ async def evaluate_prompt(
     _check_options(options)
     shared = {n: options.pop(n) for n in _MAP_OPTIONS if n in options}
     map_options = MapOptions(repeats=setup.repeats, **shared).checked()
-    rows = sample_rows(rows_of(data, limit), setup.sample, setup.seed)
+    rows = sample_rows(rows_of(data, map_options.limit), setup.sample, setup.seed)
+    map_options = msgspec.structs.replace(map_options, limit=None)  # `rows` are cut already
     answer_type = agent.output if setup.output is None else OutputType(setup.output)
     scorer = scorer_of(
         setup.score,
@@ -125,9 +108,22 @@ class Scoring:
     async def score(self, stream: MapStream) -> tuple[list[Candidate], Scores]:
         """Return the answers of a finished map, and their scores."""
         if self._outcome is None:
-            candidates = candidates_of(
-                self._rows, stream.rows, stream.results, self._output, stream.pictures
-            )
+            candidates = [
+                Candidate(
+                    position=row.position,
+                    repeat=row.repeat,
+                    result=result,
+                    row=self._rows.values(row.position),
+                    prompt=row.prompt,
+                    pictures=partial(stream.pictures, row),
+                    value=(
+                        result.answer
+                        if self._output is None
+                        else typed_output(result, self._output)
+                    ),
+                )
+                for row, result in zip(stream.rows, stream.results, strict=True)
+            ]
             self._outcome = candidates, await score_candidates(self._scorer, candidates)
         return self._outcome
 
@@ -177,6 +173,7 @@ def sample_rows(rows: Rows, sample: int | None, seed: int) -> Rows:
     Return all rows if `sample` is None, or at least their number. Raises UsageError for other
     values than whole numbers from 1.
     """
+    sample, seed = plain_value(sample), plain_value(seed)  # numbers of NumPy become built-in ones
     if sample is None:
         return rows
     if not isinstance(sample, int) or isinstance(sample, bool) or sample < 1:
@@ -191,31 +188,6 @@ def sample_rows(rows: Rows, sample: int | None, seed: int) -> Rows:
     return rows_of([rows.data[position] for position in positions])
 
 
-def candidates_of(
-    rows: Rows,
-    asked_rows: Sequence[Row],
-    results: Sequence[RowResult],
-    output: OutputType | None,
-    pictures: Callable[[Row], Sequence[Any]],
-) -> list[Candidate]:
-    """Return the answers with their rows, in the order of the results.
-
-    `pictures` reads the pictures of a row when they are needed: all may be too many to keep.
-    """
-    return [
-        Candidate(
-            position=row.position,
-            repeat=row.repeat,
-            result=result,
-            row=rows.values(row.position),
-            prompt=row.prompt,
-            pictures=partial(pictures, row),
-            value=result.answer if output is None else typed_output(result, output),
-        )
-        for row, result in zip(asked_rows, results, strict=True)
-    ]
-
-
 def _check_failed(failed: Any) -> None:
     """Raise UsageError unless `failed` is None or a number that can be a score."""
     number = plain_value(failed)
@@ -228,11 +200,10 @@ def _check_failed(failed: Any) -> None:
 
 def _check_options(options: Mapping[str, Any]) -> None:
     """Raise UsageError for an option that a map does not have."""
-    allowed = sorted({*_MAP_OPTIONS, *inspect.signature(start_map).parameters} - _NOT_OPTIONS)
     for name in options:
-        if name not in allowed:
-            hint = did_you_mean(name, allowed)
-            raise UsageError(unknown_name("option", name, allowed, hint=hint))
+        if name not in _OPTIONS:
+            hint = did_you_mean(name, _OPTIONS)
+            raise UsageError(unknown_name("option", name, _OPTIONS, hint=hint))
 
 
 async def score_candidates(scorer: Scorer, candidates: Sequence[Candidate]) -> Scores:

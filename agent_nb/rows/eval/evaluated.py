@@ -1,7 +1,7 @@
 """The figures of an evaluation: how well a prompt did over the rows of a table.
 
-Why apart from `evaluation`: an `Evaluation` makes frames, pages and plots, which read these
-figures; in one file the imports would form a circle.
+They stand apart from `evaluation` only because frames, pages and plots read these figures, and an
+`Evaluation` makes frames, pages and plots.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The result of `agent.eval`: figures that can be printed, displayed, plotted and put in frames.
-
-Why apart from `Evaluated`: frames, pages and plots read its figures, and this class imports them.
-"""
+"""The result of `agent.eval`: figures that can be printed, displayed, plotted and put in frames."""
 
 from __future__ import annotations
 

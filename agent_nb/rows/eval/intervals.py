@@ -1,16 +1,12 @@
 """Confidence intervals of means, of shares and of paired differences.
 
-Why without SciPy: only the quantile of Student's t is needed, too little for so large a dependency.
-Tests compare every value with SciPy's, and measure the coverage by simulation.
+A mean has Student's t interval. A share of yes-or-no scores has Wilson's (1927), which keeps its
+coverage near 0 and 1, where t does not. The paired difference of two shares has Newcombe's "square
+and add" (1998, method 10). Only the quantile of Student's t would need SciPy; tests compare every
+value with SciPy's, and measure the coverage by simulation.
 
-Rules
-- Pure functions of the rows' scores: the same scores give the same numbers.
-- A mean has Student's t interval.
-- A share of yes-or-no scores has Wilson's (1927), which keeps its coverage near 0 and 1, where t
-  does not. The paired difference of two shares has Newcombe's "square and add" (1998, method 10).
-- Fewer than `FEWEST` rows have no interval: their scores say too little about rows not seen.
-- Rows that differ by no more than the rounding of floats have no t interval: its width would be
-  about 0, which claims certainty.
+Rule: too few rows, or rows that differ only by the rounding of floats, have no interval: it would
+claim a certainty that the rows do not give.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
 """An agent as judge: it reads prompt, answer and expected answer, and gives a score and a reason.
 
-Why a map: judgements are then recorded, replayed, limited and paid for like other rows.
+Judging is a map, so judgements are recorded, replayed, limited and paid for like other rows.
 
-Rules
-- The judge's own instructions (`system`) say what counts. A judge with an output type keeps that
-  type, which must have a field `score`, from 0 to 1.
-- The judge reads untrusted text. Each piece of it stands between two marks, and the prompt forbids
-  following instructions between them. A mark is a digest of all pieces, so no answer can contain
-  its own mark and end the piece early.
-- Failed answers are not judged. An answer without a score from the judge is a scoring error.
+Rule: the judge reads untrusted text. Each piece of it stands between two marks, and the prompt
+forbids following instructions between them. A mark is a digest of all pieces, so no answer can
+contain its own mark and end the piece early.
 """
 
 from __future__ import annotations

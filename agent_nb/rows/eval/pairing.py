@@ -1,12 +1,8 @@
 """Pairs each row of one evaluation with the same row of another.
 
-Why: rows differ more than prompts, so only differences within a row show a small improvement.
-
-Rules
-- Two rows are the same if their columns have the same names, order and values. With `on`, only the
-  columns that it names are compared.
-- The order of the rows does not count. Equal rows of one side are paired in their order.
-- Both sides must have the same rows: a mean over different rows compares the rows, not the prompts.
+Rows differ more than prompts, so only differences within a row show a small improvement. Two rows
+are the same if their columns (those of `on`, else all) have the same names, order and values. Both
+sides must have the same rows: a mean over different rows compares the rows, not the prompts.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
-"""Plots evaluations and comparisons with Matplotlib.
+"""Plots evaluations and comparisons with Matplotlib, which is imported here alone, on first use.
 
-Why: a mean does not show whether all rows changed a little, or a few rows a lot.
-
-Rules
-- Matplotlib is imported here alone, on first use. The figure follows the user's style; only the
-  four colours below are fixed, and legible on white and on black.
-- With `ax`, the plot is drawn there, and the caller owns its figure.
-- Rows with equal scores are counted in a bar, and not scattered at random.
+A mean does not show whether all rows changed a little, or a few rows a lot. The figure follows the
+user's style, except for four colours that are legible on white and on black.
 """
 
 from __future__ import annotations

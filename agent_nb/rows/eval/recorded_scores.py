@@ -1,15 +1,10 @@
 """Records the scores of an evaluation with its map, and compares them with the scores of a replay.
 
-Why: a replay takes the answers from the record and scores them anew. Without recorded scores, a
-changed score function or expected value would change the figures unnoticed.
+A replay takes the answers from the record and scores them anew. Without recorded scores, a changed
+score function or expected value would change the figures unnoticed.
 
-Rules
-- Of more than `MOST_SCORES` scores only the number, the mean and a digest are recorded.
-- A different score, scorer or expected value is a change; a difference by rounding counts only in a
-  digest. Changed code of a function that still gives the same scores is a warning. A record without
-  scores is not compared.
-- A judge's scores are in the record of the judge's map.
-- A record may be a stranger's: a value of an unexpected type counts as a difference.
+Rule: of more than `MOST_SCORES` scores only the number, the mean and a digest are recorded. In a
+digest a difference by rounding counts too.
 """
 
 from __future__ import annotations
@@ -57,7 +52,8 @@ def scores_payload(
 def compare_scores(recorded: Any, new: Mapping[str, Any]) -> Checked:
     """Return how the scores of a replay differ from the recorded ones (None: none are recorded).
 
-    Both arguments are payloads of `scores_payload`.
+    Both arguments are payloads of `scores_payload`. A different score, scorer or expected value is
+    a change; changed code that still gives the same scores is a warning.
     """
     if recorded is None:
         return Checked(unseen=(UNSEEN,))

@@ -1,27 +1,22 @@
 """Makes frames of evaluations and comparisons, of the same kind as the data.
 
-Why the same kind: users go on with the library that they have chosen.
-
-Rule: the original columns come first; a new name that is taken gets the prefix `out_`. The columns
-depend on data and options, not on failures.
+Rule: the columns depend on data and options, not on failures. The original columns come first; a
+new name that is taken gets the prefix `out_`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ...wire import dumps
 from ..map.row import RowResult
-from ..map.table.answer_fields import Column, Kind, Shape
-from ..map.table.frame_out import add_columns, frame_out
+from ..map.table.frame_out import Columns, add_columns, frame_out, read_columns
 from .compared import Compared
 from .evaluated import Evaluated
 from .pairing import Pair
 from .scores import sum_costs
 
-#: name of a column -> the kind of its values, and the function that reads the value from an item
-Columns = dict[str, tuple[Kind, Callable[[Any], Any]]]
 _ROW: Columns = {  # of a ScoredRow
     "answer": ("text", lambda row: format_answer(row.results[0])),
     "score": ("float", lambda row: row.score),
@@ -52,9 +47,7 @@ def row_frame(evaluation: Evaluated) -> Any:
     single_repeat = evaluation.repeats == 1
     shown = {"answer": single_repeat, "_reason": single_repeat and evaluation.judged}
     columns = {name: column for name, column in _ROW.items() if shown.get(name, True)}
-    return add_columns(
-        evaluation.data, [row.position for row in rows], _make_columns(columns, rows)
-    )
+    return add_columns(evaluation.data, [row.position for row in rows], read_columns(columns, rows))
 
 
 def answer_frame(evaluation: Evaluated) -> Any:
@@ -64,7 +57,7 @@ def answer_frame(evaluation: Evaluated) -> Any:
     scores = [score for row in rows for score in row.scores]
     columns = {n: c for n, c in _ANSWER.items() if evaluation.judged or n != "_reason"}
     return frame_out(
-        evaluation.data, results, evaluation.output, more=_make_columns(columns, scores)
+        evaluation.data, results, evaluation.output, more=read_columns(columns, scores)
     )
 
 
@@ -73,7 +66,7 @@ def pair_frame(comparison: Compared, pairs: Sequence[Pair]) -> Any:
     single_repeat = comparison.a.repeats == comparison.b.repeats == 1
     columns = {n: c for n, c in _PAIR.items() if single_repeat or not n.startswith("answer")}
     return add_columns(
-        comparison.a.data, [pair.a.position for pair in pairs], _make_columns(columns, pairs)
+        comparison.a.data, [pair.a.position for pair in pairs], read_columns(columns, pairs)
     )
 
 
@@ -84,10 +77,3 @@ def format_answer(result: RowResult) -> str | None:
     if result.output is None:
         return result.answer
     return result.output if isinstance(result.output, str) else dumps(result.output)
-
-
-def _make_columns(columns: Columns, items: Sequence[Any]) -> list[tuple[str, Column]]:
-    return [
-        (name, Column(Shape(kind), [value(item) for item in items]))
-        for name, (kind, value) in columns.items()
-    ]

@@ -1,12 +1,6 @@
 """The scores of answers, and of rows: each row counts once, however often it was asked.
 
-Why over rows: the repeats of one row tend to agree. Counted as separate rows, they would make the
-interval too narrow.
-
-Rules
-- An answer has a score or an error, never both. The error comes from its run or from the scoring.
-- The score of a row is the mean score of its answers. An answer without a score is left out of the
-  mean, or has the score `failed` in it if the user set one; `unscored` counts it in both cases.
+The repeats of one row tend to agree. Counted separately, they would make the interval too narrow.
 """
 
 from __future__ import annotations

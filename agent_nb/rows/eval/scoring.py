@@ -1,16 +1,9 @@
 """Scores answers by a function of the user, or by a column with the expected value.
 
-The third scorer, an agent as judge, is in `judge`.
+The third scorer, an agent as judge, is in `judge`. Expected values come from frames, with types,
+while answers are texts or JSON; so `equal` compares more than equality does.
 
-Why not equality alone: answers are texts or JSON, but expected values come from frames, with types.
-
-Rules
-- A function that takes arguments of `ARGUMENTS` and requires no others gets them by name. Any other
-  function is called as `f(answer, row)`, or as `f(answer)` if it requires at most one argument.
-- A function returns a number or a bool, or an awaitable of either.
-- In a typed answer the field with the column's name is compared, else the only field.
-- If the function raises, that answer gets an error that names the row; the others are still scored.
-- Wrong columns and wrong signatures are reported before the first request.
+Rule: wrong columns and wrong signatures are reported before the first request.
 """
 
 from __future__ import annotations
@@ -60,9 +53,11 @@ class Scorer(Protocol):
 
 
 class FunctionScore:
-    """Scores by a function of the user. Raises UsageError if the function cannot be called.
+    """Scores by a function of the user, which returns a number, a bool, or an awaitable of either.
 
-    Only if it returns nothing but bools are its scores known to lie within 0 to 1.
+    Raises UsageError if the function cannot be called. If it raises, that answer gets an error that
+    names the row; the others are still scored. Only if it returns nothing but bools are its scores
+    known to lie within 0 to 1.
     """
 
     def __init__(self, function: Callable[..., Any], folder: str = ".") -> None:
@@ -106,6 +101,7 @@ class FunctionScore:
 class ColumnScore:
     """Scores 1 for answers equal to a column's value, else 0.
 
+    If the answer is typed, its field with the column's name is compared, else its only field.
     Raises UsageError for an unknown column, and for a typed answer whose field is not clear.
     """
 
@@ -195,8 +191,7 @@ def _choose_arguments(function: Callable[..., Any], title: str) -> tuple[tuple[s
     """Return which of `ARGUMENTS` to call a function with, and whether to pass them by name.
 
     They go by name if the function takes some of `ARGUMENTS` and requires no others; else by
-    position: the answer, and the row if it requires two. Raises UsageError if it requires more, or
-    takes no arguments.
+    position: the answer, and the row if it requires two. Raises UsageError for more, or none.
     """
     try:
         parameters = list(inspect.signature(function).parameters.values())

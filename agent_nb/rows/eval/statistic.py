@@ -1,13 +1,7 @@
 """The score of many rows, or a difference of scores: value, interval, and both in words.
 
-Why: a figure without its uncertainty misleads, and each kind of score has another interval.
-
-Rules
-- If every row scores 0 or 1, the value is a share with Wilson's interval, and a paired difference
-  has Newcombe's. Otherwise it is a mean with a t interval.
-- If scores are bounded, a single row whose repeats disagree makes the value a mean.
-- An interval of bounded scores is cut to 0 to 1 for a mean, -1 to 1 for a difference.
-- Without an interval, the description gives the reason.
+A figure without its uncertainty misleads. If every row scores 0 or 1, the value is a share with
+Wilson's interval, and a paired difference has Newcombe's; otherwise it is a mean with a t interval.
 """
 
 from __future__ import annotations

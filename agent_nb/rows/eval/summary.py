@@ -1,15 +1,9 @@
-"""Render an evaluation or a comparison as a short static page, and as one line of text.
+"""Renders an evaluation or a comparison as a short static page, and as one line of text.
 
-The page shows the score and its interval, describes these two figures in words, and lists the rows
-worth looking at.
+The page also lists the rows worth looking at, because a score does not show what to change.
 
-Why the rows: a score alone does not show what to change in the prompt.
-
-Rules
-- The page is made of nodes of the view, which escape and bound the texts of models and data.
-  Secrets are removed before a text is cut, because half a secret would not be recognised.
-- An answer is shown beside a score only if the score belongs to that answer alone (one repeat).
-- Every figure has a label in words. A colour only repeats a word.
+Rule: secrets are removed before a text is cut, because half a secret would not be recognised. The
+nodes of the view escape and bound the texts of models and data.
 """
 
 from __future__ import annotations
@@ -289,7 +283,7 @@ def _scores_table(
     """Return a table of scored rows: a line has the same row of each side.
 
     `sides`: what follows "answer" and "score" in the names of the columns, such as " a".
-    `has_answers`: the rows were asked once, so that a score belongs to one answer (see the rules).
+    `has_answers`: the rows were asked once, so that a score belongs to one answer.
     """
     names = [*data.unique][:DATA_COLUMNS]
     answer_columns = [f"answer{side}" for side in sides] if has_answers else []

@@ -1,4 +1,4 @@
 """`agent.map`: asks an agent one prompt for each row of a table. Read `stream` first.
 
-Why not a loop of prompts: a map asks rows together, under common limits, and outlives its kernel.
+Unlike a loop of prompts, a map asks rows together, under common limits, and outlives its kernel.
 """

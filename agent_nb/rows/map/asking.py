@@ -1,11 +1,9 @@
 """Askers: each asks rows of a map, in this process (`LocalRows`) or on a cluster (`cluster`).
 
-Why apart from the driver: the driver schedules and stores all rows alike, wherever they are asked.
+The driver calls all of them as `RowAsker`, so that it schedules and stores rows alike.
 
-Rules
-- An asker returns a result for every row, failed ones included; only a cancellation is raised.
-- If an answer broke off in the middle, the row is asked again in a new run, up to twice, since
-  nobody has read the answer yet; but not after a tool call, which may not be safe to run twice.
+Rule: a row whose answer breaks off in the middle is asked again in a new run, up to twice, because
+nobody has read the answer yet. After a tool call it is not: the tool would run twice.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ BREAKING_CODES = ("cut", "timeout")  # of errors that end an answer in the middl
 RETRY_PAUSES = (1.0, 4.0)  # seconds before the second and the third attempt at an answer
 
 
-class Answered(msgspec.Struct, frozen=True):
+class RowAnswer(msgspec.Struct, frozen=True):
     """The result of a row, and the unsigned record of its run (None: no run began)."""
 
     result: RowResult
@@ -43,8 +41,8 @@ class Answered(msgspec.Struct, frozen=True):
 class RowAsker(Protocol):
     """Asks rows of one map, several at once."""
 
-    async def ask(self, row: Row) -> Answered:
-        """Ask one row and return its result; a cancellation stops its run."""
+    async def ask(self, row: Row) -> RowAnswer:
+        """Ask one row and return its result, an error included; raises only CancelledError."""
 
     async def aclose(self) -> Any:
         """Release what the asker holds: connections, futures."""
@@ -53,7 +51,8 @@ class RowAsker(Protocol):
 class LocalRows:
     """Asks rows in this event loop: each is a run with a log of its own.
 
-    A row cancelled after its run began is returned as interrupted: the map counts its cost.
+    If a row is cancelled after its run began, its result is `interrupted`, so that the map counts
+    its cost; before, CancelledError is raised.
     """
 
     def __init__(
@@ -66,8 +65,7 @@ class LocalRows:
     ) -> None:
         """`rpm`: see `limit_rate`. `notes`: states that each run logs at its start.
 
-        The `basis` may also have the tools of MCP servers; the inputs of the runs name only the
-        tools of the `agent`.
+        The `basis` may have tools of MCP servers too; the inputs name only the `agent`'s.
         """
         self._shared_inputs = agent.make_redacted_inputs(basis.redaction, "", (), ())
         self._basis = basis
@@ -87,23 +85,23 @@ class LocalRows:
         self._limits.close()  # the new limit holds already, so that no request slips through
         self._limits = limits
 
-    async def ask(self, row: Row) -> Answered:
+    async def ask(self, row: Row) -> RowAnswer:
         """Ask one row; see `RowAsker`."""
         overhead = Overhead()
         for pause in RETRY_PAUSES:
-            answered, log = await self._ask_once(row, overhead)
+            answer, log = await self._ask_once(row, overhead)
             if not broke_off(log):
-                return answered
-            overhead = overhead.add_broken(answered.result)
+                return answer
+            overhead = overhead.add_broken(answer.result)
             try:
                 await Limiter.wait_before_retry(pause)
             except asyncio.CancelledError:
-                return answered  # with the cost so far
+                return answer  # with the cost so far
         return (await self._ask_once(row, overhead))[0]
 
     async def _ask_once(
         self, row: Row, overhead: Overhead
-    ) -> tuple[Answered, Sequence[events.Event]]:
+    ) -> tuple[RowAnswer, Sequence[events.Event]]:
         """Ask a row once; return its result, and the events of its run."""
         log = EventLog()
         user = events.User(
@@ -113,13 +111,13 @@ class LocalRows:
             inputs = msgspec.structs.replace(
                 self._shared_inputs, prompt=row.prompt, attachments=row.attachments
             )
-            request = self._basis.plan(
+            plan = self._basis.plan(
                 log, inputs, self._notes, ask=_answer_nothing, context=Context()
             )
             scope = anyio.CancelScope()
-            clock, loop = RowClock(scope), Loop(request, log, user, (), scope)
+            clock, loop = RowClock(scope), Loop(plan, log, user, (), scope)
         except Exception as fault:  # any fault: the other rows are still asked
-            return Answered(failed_result(row, fault)), log
+            return RowAnswer(failed_result(row, fault)), log
         try:
             with watch_waits(clock):
                 await loop.run()
@@ -130,7 +128,7 @@ class LocalRows:
             log.append(event)
         overhead = msgspec.structs.replace(overhead, waited=round(clock.waited, 6))
         result = result_of(log, row, beside=overhead)
-        return Answered(result, run_record(log, beside=msgspec.to_builtins(overhead))), log
+        return RowAnswer(result, run_record(log, beside=msgspec.to_builtins(overhead))), log
 
     async def aclose(self) -> None:
         """Lift the limits; the connections stay open, because the agent owns them."""

@@ -1,16 +1,10 @@
-"""The limits that hold over a whole map: tokens and dollars.
+"""The limits that hold over a whole map: tokens and dollars (within one run, `agent.limits.Meter`).
 
-Why apart from `Meter` (`agent/limits.py`): a meter counts within one run; a budget adds up the rows
-of a map, wherever they are asked. The limits of turns, tool calls and seconds hold for each row.
+Rows from a store or a record are free: an earlier execution paid for them.
 
-Rules
-- A row begins only if the limits have room for it and for all rows under way; if no row is under
-  way, it always begins. The expected use of a row is an estimate at first, and the average of the
-  finished rows later.
-- At most `FIRST_ROWS` rows more are under way than have finished with a known use, since the
-  estimate may be wrong, and short answers finish first.
-- A row that used nothing, such as a refused one, does not count in the average.
-- Rows from the store or a record are free: an earlier execution paid for them.
+Rule: rows under way count with their expected use, first an estimate, later the average of the
+finished rows. The estimate may be wrong, and short answers finish first; so at most `FIRST_ROWS`
+rows more may be under way than have finished with a known use.
 """
 
 from __future__ import annotations

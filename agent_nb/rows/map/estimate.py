@@ -1,17 +1,7 @@
 """Estimates the tokens and dollars of a map before its first request.
 
-    estimate_map(rows, basis).words     about 120,000 tokens in and 40,000 out, about $0.06 …
-
-Why: a thousand rows cost a thousand times as much as the single prompt that a user tries first.
-
-Rules
-- Tokens are counted as in a run (`history.estimate_tokens`), in at most `SAMPLED_ROWS` rows, which
-  are the same in every execution.
-- The tokens of an answer are a guess; `Estimate.basis` names the assumption.
-- Each row counts as one request: tool calls, thoughts and repeated requests cost more, a provider's
-  cache less.
-- The cost is that of one average row by the first model's tariff, times the rows: a tariff may
-  depend on the size of a request, so the sum of all tokens would get a wrong price.
+A thousand rows cost a thousand times as much as the single prompt that a user tries first. Each row
+counts as one request: tool calls, thoughts and retries cost more, a provider's cache less.
 """
 
 from __future__ import annotations
@@ -25,7 +15,7 @@ import msgspec
 from ...agent import Basis, Limits, OutputType
 from ...events import Counts, fields_of
 from ...models import Tariff
-from .budget import describe_exceeded_limit, format_about
+from .budget import Budget, describe_exceeded_limit
 from .row import Row
 
 SAMPLED_ROWS = 1_000  # the most rows whose tokens are counted
@@ -39,7 +29,6 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     `basis`: the assumptions, in words. `limit`: the limit that the figures exceed, in words, or "".
     """
 
-    rows: int
     input: int
     written: int
     cost: float | None = None
@@ -47,24 +36,18 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     limit: str = ""
 
     @property
-    def words(self) -> str:
-        """The estimate as a sentence for people."""
-        cost = "at an unknown price" if self.cost is None else f"about {format_about(self.cost)}"
-        size = f"about {self.input:,} tokens in and {self.written:,} out, {cost} ({self.basis})"
-        return f"{size}. {self.limit}" if self.limit else size
-
-    @property
     def payload(self) -> dict[str, Any]:
         """The estimate for the log, without empty texts."""
         fields = msgspec.structs.asdict(self)
-        return {name: v for name, v in fields.items() if name != "rows" and v != ""}
+        return {name: v for name, v in fields.items() if v != ""}
 
 
-def estimate_map(rows: Sequence[Row], basis: Basis, limits: Limits | None = None) -> Estimate:
+def estimate_map(
+    rows: Sequence[Row], basis: Basis, limits: Limits | Budget | None = None
+) -> Estimate:
     """Return the estimate for live runs of `rows`; `limits` of the whole map (None: unlimited)."""
-    count = len(rows)
-    if not count:
-        return Estimate(rows=0, input=0, written=0, cost=0.0)
+    if not (count := len(rows)):
+        return Estimate(input=0, written=0, cost=0.0)
     agent, (model, _) = basis.agent, basis.models[0]
     sampled_rows = rows if count <= SAMPLED_ROWS else random.Random(0).sample(rows, SAMPLED_ROWS)  # noqa: S311
     prompt_tokens = sum(
@@ -76,18 +59,15 @@ def estimate_map(rows: Sequence[Row], basis: Basis, limits: Limits | None = None
     sampling_note = ""
     if len(sampled_rows) < count:
         sampling_note = f", counted in {len(sampled_rows):,} of {count:,} rows"
-    result = Estimate(
-        rows=count,
-        input=round(input_tokens * count),
-        written=answer_tokens * count,
-        cost=None if row_cost is None else row_cost * count,
+    total_input, written = round(input_tokens * count), answer_tokens * count
+    cost = None if row_cost is None else row_cost * count
+    return Estimate(
+        input=total_input,
+        written=written,
+        cost=cost,
         basis=f"{assumption}, one request a row{sampling_note}",
+        limit=describe_exceeded_limit(count, total_input + written, cost, limits or Budget()),
     )
-    if limits is None:
-        return result
-    total = result.input + result.written
-    exceeded = describe_exceeded_limit(count, total, result.cost, limits)
-    return msgspec.structs.replace(result, limit=exceeded)
 
 
 def _guess_answer(output: OutputType | None, settings: Any) -> tuple[int, str]:

@@ -1,11 +1,7 @@
 """The final state of a map: computed from its results before its log ends, and so recorded.
 
-Why: an evaluation adds its scores to the record in this way, and maps need not know about scores.
-
-Rules
-- The state is not computed for a map that was stopped or that failed.
-- A replay in a test computes the state anew from the recorded results and compares it with the
-  recorded one; any other replay only plays the recorded state.
+An evaluation adds its scores to the record in this way; maps need not know about scores. A replay
+in a test computes the state anew and compares it, any other replay plays the recorded one.
 """
 
 from __future__ import annotations

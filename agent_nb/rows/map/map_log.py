@@ -1,17 +1,12 @@
 """Writes the log of a map: how it begins, its counts while it goes on, and how it ends.
 
-Why apart from the driver: the driver decides which row is asked and when, not how it is recorded.
-
     run_start, user, state map.plan          the prompt, facts about the map, and its estimate
-    delta map, …                             counts, live only, at most 5 a second
+    delta map, …                             counts, live only (`TICK`, `QUIET`)
     state map.scores                         the final state (`finish`), such as scores
     metric, state map, state map.rows        the counts, and the records of the rows of a small map
     error or interrupt, end
 
-Rules
-- However the map ends, its log holds the counts, and `end` is its last event.
-- Snapshots of the counts go out when rows have ended, at most one every `TICK` seconds, else one
-  every `QUIET` seconds.
+The driver decides which row is asked and when; this file knows only how that is recorded.
 """
 
 from __future__ import annotations
@@ -59,7 +54,7 @@ class MapLog:
         self._sample = Sample(len(rows))
 
     def start(self, fields: Callable[[], Mapping[str, Any]], user: events.User) -> None:
-        """Write `run_start` and the prompt; without the other `fields` if computing them raises."""
+        """Write `run_start` and the prompt; if computing `fields` raises, write them without it."""
         start_fields: Mapping[str, Any] = {"agent": "map"}
         try:
             start_fields = fields()
@@ -68,14 +63,14 @@ class MapLog:
             self._log.append(user)
 
     def plan(self, payload: Mapping[str, Any]) -> None:
-        """Write the facts known before the first request, and how many rows were found."""
+        """Write the facts known before the first request, and the number of rows that are over."""
         self._log.append(events.State(kind=PLAN, payload={**payload, "found": self._tally.done}))
 
     def warn(self, message: str, code: str = "store") -> None:
         """Write a remark that does not end the map."""
         self._log.append(events.Error(code=code, message=message, retryable=True))
 
-    def say(self, status: str) -> None:
+    def show_status(self, status: str) -> None:
         """Show what the map waits for ("": nothing); not recorded."""
         self._log.append(events.Delta(of="status", text=status))
 
@@ -84,7 +79,7 @@ class MapLog:
         self._tally.begin_row()
 
     def end_row(self, row: Row, result: RowResult, record: Record | None) -> None:
-        """Count a row that is over."""
+        """Count a row that is over; a small map also records its `record` at the end."""
         self._tally.end_row(result, self._sample.add(row, result, record), self._clock())
 
     async def tick(self) -> None:
@@ -103,7 +98,10 @@ class MapLog:
         self._log.append(events.State(kind=kind, payload=dict(payload)))
 
     def close(self, cause: Cancelled | events.Error | None) -> None:
-        """End the log: the counts, the records of a small map, and the `cause` of an early end."""
+        """End the log: the counts, the records of a small map, and the `cause` of an early end.
+
+        Does nothing if the log has ended, or has not begun.
+        """
         if self._log.ended or not self._log:
             return
         counts = msgspec.json.encode(self._tally.snapshot(self._clock()))

@@ -1,9 +1,4 @@
-"""The options of a map: concurrency, rate limit, handling of errors, number of rows and repeats.
-
-Why one value: the planner, the driver and the asker of a cluster each need some of them.
-
-Rule: a map calls `checked` when it is made, so that a wrong value is reported before any request.
-"""
+"""The options of a map: concurrency, rate limit, handling of errors, number of rows and repeats."""
 
 from __future__ import annotations
 
@@ -18,11 +13,9 @@ OnError = Literal["keep", "raise"]
 
 
 class MapOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of a map.
+    """The options of a map, as `Agent.map` documents them; unchecked until `checked` is called.
 
-    `concurrency`: rows asked at once. `rpm`: requests per minute (None: as configured). `on_error`:
-    `keep` the error in its row, or `raise` it and end the map. `limit`: the number of rows, from
-    the first, that are asked (None: all). `repeats`: how often each row is asked.
+    `rpm`: None: as configured. `repeats`: how often each row is asked.
     """
 
     concurrency: int = 10

@@ -1,13 +1,10 @@
 """Plans a map before its first request: rows with prompts and keys, inputs, checks.
 
-Why so early: a wrong column, a tool that needs approval or an unknown model must fail before any
-row is paid for.
+A wrong column, a tool that needs approval or an unknown model must fail before any row is paid for.
+Planning needs no model, so that a recorded map plays without one; `check` looks the model up.
 
-Rules
-- Prompts are filled in and redacted here, once. Rows differ in prompt and attachments only.
-- Planning needs no model, so that a recorded map plays without one; `check` looks the model up.
-- A token limit that the user set, and a limit in dollars, hold over all rows. The default token
-  limit holds for each row, as do the limits of turns, calls and seconds.
+Rule: the default token limit holds for each row. Only a token limit that the user set holds over
+all rows, as the limit in dollars does.
 """
 
 from __future__ import annotations
@@ -20,7 +17,7 @@ from typing import Any
 import msgspec
 
 from ... import events
-from ...agent import Basis, Configuration, Limits
+from ...agent import Basis, Configuration
 from ...errors import UsageError
 from ...events import new_run_id
 from ...host import read_launch
@@ -29,7 +26,7 @@ from ...wire import Redaction, replace_surrogates
 from .asking import LocalRows, RowAsker
 from .budget import Budget
 from .cluster.dask_rows import distribute_rows
-from .driver import Job, Say
+from .driver import Job, ShowStatus
 from .estimate import estimate_map
 from .keys import map_digest
 from .known_rows.forgetting import MAP_SETTING, describe_store
@@ -86,7 +83,7 @@ def plan_map(
     filled_rows = filling.fill_all(shared_inputs, options.repeats)
     redacted_prompt = redaction.value(prompt)
     id_ = map_id(shared_inputs.digests, redacted_prompt)
-    # here a digest of all rows, in `run_start` the number of rows, the store and the options
+    # among the inputs, a digest of all rows; in `run_start`, the facts of `map_setting` below
     settings = {**shared_inputs.settings, MAP_SETTING: map_digest([row.key for row in filled_rows])}
     inputs = msgspec.structs.replace(shared_inputs, prompt=redacted_prompt, settings=settings)
     live = bool(filled_rows) and (not read_launch().why_not_live or agent.choice.is_script())
@@ -118,7 +115,10 @@ def plan_map(
 
 
 class _LiveSide(msgspec.Struct, kw_only=True):
-    """What only a map that asks rows needs (`live`): made once, when it is first used."""
+    """What only a map that asks rows needs; `live`: this map does.
+
+    `basis` and `make_cluster_asker` are made by `prepare`, once: a recorded map plays without them.
+    """
 
     agent: Configuration
     client: Any
@@ -150,8 +150,8 @@ class _LiveSide(msgspec.Struct, kw_only=True):
         check_map_tools(agent.tools, basis.policy, self.options.concurrency)
         return basis
 
-    async def open_asker(self, left: Sequence[Row], say: Say) -> RowAsker:
-        """Return the asker of the rows that are left; `say` receives what it waits for."""
+    async def open_asker(self, left: Sequence[Row], show_status: ShowStatus) -> RowAsker:
+        """Return the asker of the rows that are left; `show_status` receives what it waits for."""
         if not self.live:
             raise UsageError(_describe_unrecorded(left))
         basis = self.prepare()
@@ -159,9 +159,9 @@ class _LiveSide(msgspec.Struct, kw_only=True):
         if self.make_cluster_asker is not None:
             return self.make_cluster_asker()
         if self.agent.tools.late:
-            extended_agent, server_notes = await self.agent.with_servers(self.redaction, say)
-            say("")
-            basis = self.make_basis(extended_agent)
+            extended, server_notes = await self.agent.with_servers(self.redaction, show_status)
+            show_status("")
+            basis = self.make_basis(extended)
         return LocalRows(self.agent, basis, rpm=self.options.rpm, notes=server_notes)
 
 
@@ -195,11 +195,10 @@ def _collect_facts(
 def _estimate_rows(
     live_side: _LiveSide, budget: Budget, facts: Mapping[str, Any], left: Sequence[Row]
 ) -> Mapping[str, Any]:
-    """Return the facts to log, with the estimate of the rows left to ask; tell it to the budget."""
+    """Return the facts to log, with the estimate for these rows, which `budget` then expects."""
     if not (live_side.live and left):
         return facts
-    limits = Limits(tokens=budget.tokens, cost=budget.cost)
-    figures, rows = estimate_map(left, live_side.prepare(), limits), len(left)
+    figures, rows = estimate_map(left, live_side.prepare(), budget), len(left)
     budget.expect((figures.input + figures.written) / rows, (figures.cost or 0.0) / rows)
     return {**facts, "estimate": figures.payload}
 

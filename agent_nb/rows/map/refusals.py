@@ -1,12 +1,7 @@
 """Refuses tools that a map cannot call, before its first request.
 
-Why: nobody waits at each row of a map to answer questions about its calls. And two rows that change
-the kernel at the same time leave the kernel in a state that a replay cannot repeat.
-
-Rules
-- A tool is refused if the policy asks about every call of it, whatever the arguments.
-- Tools that read or change the kernel's variables, run in its main thread or add cells are refused
-  unless rows are asked one at a time. Tools of sub-agents count too.
+Nobody waits at each row to answer questions about its calls. Two rows that change the kernel at the
+same time leave it in a state that a replay cannot repeat.
 """
 
 from __future__ import annotations
@@ -18,7 +13,11 @@ from ...tools import ADD_CELL, KERNEL_PERMISSIONS, Policy, Tool
 
 
 def check_map_tools(tools: Iterable[Tool], policy: Policy, concurrency: int) -> None:
-    """Raise UsageError for tools that a map of `concurrency` rows at once cannot call."""
+    """Raise UsageError for tools that a map of `concurrency` rows at once cannot call.
+
+    These are tools about whose every call the `policy` asks, and, with a concurrency above 1,
+    tools that work in the kernel. Tools of sub-agents count too.
+    """
     all_tools = list(_with_subagent_tools(tools))
     if asking := [tool.name for tool in all_tools if _always_asks(tool, policy)]:
         raise UsageError(

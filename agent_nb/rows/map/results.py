@@ -1,10 +1,6 @@
 """The results of a map in progress: by position, and in the order in which rows finish.
 
-Why both: a frame needs the order of the data, a loop over the map yields rows as they finish.
-
-Rules
-- A row that is not over has the result `pending`. Each row gets its result once.
-- A reader gets the results so far first, however late it begins.
+Both are needed: a frame has the order of the data, a loop over the map yields rows as they finish.
 """
 
 from __future__ import annotations
@@ -57,14 +53,13 @@ class Results(Sequence[RowResult]):
         self._closed = True
         self._wake()
 
-    async def finished(self) -> AsyncIterator[tuple[int, RowResult]]:
-        """Yield index and result of each finished row, first those so far, then each as it ends."""
+    async def finished(self) -> AsyncIterator[RowResult]:
+        """Yield the result of each finished row: first those so far, then each as it ends."""
         position = 0
         while True:
             while position < len(self._order):
-                index = self._order[position]
                 position += 1
-                yield index, self._results[index]
+                yield self._results[self._order[position - 1]]
             if self._closed:
                 return
             waiting = asyncio.get_running_loop().create_future()

@@ -1,9 +1,6 @@
 """One row of a map: its prompt (`Row`), and its result (`RowResult`).
 
-Why apart from runs: a frame, a card and a loop over a map need a few fields of each row, not a log.
-
-Rule: a result holds no events, so that a hundred thousand results fit into memory; the events of a
-row are in its record.
+Rule: a result holds no events, so that a hundred thousand fit into memory; its record has them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """The clock of a row's time limit: it stops while the row waits for a rate limit or a slot.
 
-Why: with many rows at once most time is waiting, and rows would time out without having been asked.
-
-Rule: waits may nest or overlap (of sub-agents, say); the clock goes on after the last of them.
+With many rows at once most time is waiting, and rows would time out without having been asked.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ import anyio
 
 
 class RowClock:
-    """Extends the deadline of `scope` by each wait.
+    """Extends the deadline of `scope` by each wait; waits, as those of sub-agents, may overlap.
 
     `waited`: seconds during which at least one wait was under way. `now` returns seconds, on the
     clock of the scope's deadline.

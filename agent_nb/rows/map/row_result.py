@@ -1,12 +1,7 @@
 """Reads the result of a row from the events of its run.
 
-Why from events: they are what a record holds, so old and new rows are read by the same code.
-
-Rules
-- A live run, its record in a store and its record in a notebook give the same result.
-- The record also holds the waits of the last run, and the use of earlier runs that broke off
-  (`Overhead`). Only the store knows how often all kernels asked a row, so the caller passes this
-  number as `attempts`.
+A live run, its record in a store and its record in a notebook are read by the same code, and give
+the same result apart from `origin` and `attempts`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""The part of a map's rows that its log keeps: a few lines to show, and records of a small map.
+"""The rows that end up in the log of a map: a few as lines, and all records of a small map.
 
-Why: the log becomes a record in the notebook, and must stay small however many rows there are.
-
-Rule: a map of more than `MOST_ROWS` rows, or `MOST_BYTES` of records, keeps no records: its rows
-replay from their store.
+The log becomes a record in the notebook, and must stay small. The rows of a map with more than
+`MOST_ROWS` rows, or `MOST_BYTES` of records, replay from their store.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """A map in progress: await it for the frame, iterate it for the rows as they finish.
 
-Why a map is a `Stream`: cells, cards, the journal, the hub and Stop then treat it as a run.
+A map is a `Stream`, so that cells, cards, the journal, the hub and Stop treat it like a run. Its
+results come from the driver, or, if a record is played, from the record and the store.
 
-Rules
-- `results` and `frame` have the finished rows at any time: in the middle, after Stop or an error.
-- Awaiting returns the frame even if rows failed. With `on_error="raise"` it raises RunFailed for
-  the first failed row.
-- A map goes on when a loop over it ends early; `cancel`, `stop`, `aclose` and an interrupt stop it.
+Rule: a map goes on when a loop over it ends early. It is stopped by `cancel`, `stop` and `aclose`,
+and by an interrupt of the cell that awaits it or loops over it.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -63,8 +61,7 @@ UNKEPT = (
 class MapStream(Stream):
     """One map. `results` holds the results by position and repeat. `absent`: see `MapPlan`.
 
-    `record`: a notebook may record the map or play its record instead. `finish` computes the final
-    state of the log.
+    `record`: a notebook may record the map or play its record. `finish` computes the `FinalState`.
     """
 
     is_map = True
@@ -81,15 +78,18 @@ class MapStream(Stream):
     ) -> None:
         rows, log = plan.job.rows, EventLog()
         self.results = Results(row.result() for row in rows)
-        self._make_player = partial(
+        self._make_map_player = partial(
             make_map_player, agent=agent, log=log, redaction=plan.redaction, rows=rows
         )
         request = RunRequest(
-            plan.job.user, plan.inputs, agent.tools, agent.choice.is_script, self._make_player
+            plan.job.user, plan.inputs, agent.tools, agent.choice.is_script, self._make_map_player
+        )
+        self._make_map_driver: Callable[[Any], MapDriver] = lambda _: MapDriver(
+            self._job, log, self.results, finish=self._finish
         )
         super().__init__(
             log,
-            lambda _: MapDriver(self._job, log, self.results, finish=self._finish),
+            self._make_map_driver,
             view=view,
             check=check,
             request=request if record else None,
@@ -126,7 +126,7 @@ class MapStream(Stream):
         `wish`: how strictly a test compares (None: the final state is not compared).
         """
         self.log.run = tape.run
-        make = self._make_player(tape, wish)
+        make = self._make_map_player(tape, wish)
         self._make_driver = make
         if self._finish is not None and wish is not None:
             check = partial(self._check_final_state, self._finish, tape.events)
@@ -223,9 +223,15 @@ class MapStream(Stream):
         reason = self.run.reason if self.log.ended else ""
         return frame_out(self._plan.data, self.results, self._output, why=reason)
 
-    async def _drive(self) -> None:
+    def _finish_unbegun(self) -> None:
+        if self._make_driver is self._make_map_driver:  # else it was refused, or is played
+            with suppress(Exception):  # the log ends all the same
+                self._make_map_driver(None).end_unbegun()
+        super()._finish_unbegun()
+
+    def _complete_log(self) -> None:
         try:
-            await super()._drive()
+            super()._complete_log()
         finally:  # a record that was played, or a map that was refused, gave no results yet
             is_replay = isinstance(self._driver, Player | MapPlayer)
             self._put_recorded(self.log, from_store=is_replay)
@@ -259,8 +265,8 @@ class MapStream(Stream):
         """
         __tracebackhide__ = True
         self.start()
-        coming = self.results.finished()
-        while (result := await self._await_result(coming)) is not None:
+        finished = self.results.finished()
+        while (result := await self._await_result(finished)) is not None:
             yield finish_row(result, self._output, self._plan.data.values(result.position))
         assert self._task is not None
         await asyncio.wait([self._task])
@@ -269,35 +275,31 @@ class MapStream(Stream):
         if self._check:
             self.run.raise_for_status()
 
-    async def _await_result(
-        self, finished: AsyncIterator[tuple[int, RowResult]]
-    ) -> RowResult | None:
+    async def _await_result(self, finished: AsyncIterator[RowResult]) -> RowResult | None:
         """Return the next result, None after the last. A cancellation while waiting stops the map.
 
         Raises AgentStopped if an interrupt of the cell caused it.
         """
         __tracebackhide__ = True
         screen = self._find_screen(None)
-        coming = asyncio.ensure_future(self._take_result(finished))
+        waiting = asyncio.ensure_future(self._next_result(finished))
         try:
-            await self._wait_for_task(coming, screen, self._stop_by_cell)
+            await self._wait_for_task(waiting, screen, self._stop_by_cell)
         finally:
-            coming.cancel()
+            waiting.cancel()
             if screen is not None:
                 screen.close()
         if screen is not None and screen.stopped:
             self._stop_by_cell(screen.stopped)
             raise self._make_agent_stopped(screen.stopped)
-        return coming.result()
+        return waiting.result()
 
-    async def _take_result(
-        self, finished: AsyncIterator[tuple[int, RowResult]]
-    ) -> RowResult | None:
+    async def _next_result(self, finished: AsyncIterator[RowResult]) -> RowResult | None:
         """Return the next result, None after the last; if the map is stopped, wait for its end."""
         result = await anext(finished, None)
         if self._stop_cause is not None and self._task is not None:
             await asyncio.wait([self._task])
-        return None if result is None else result[1]
+        return result
 
 
 def start_map(
@@ -318,12 +320,9 @@ def start_map(
 ) -> MapStream:
     """Return the map of `prompt` over the rows of `data`, which starts when it is awaited.
 
-    `output`: the type of the answers, in place of the agent's. `store`: the file in which finished
-    rows are kept (None: in the user's state folder; False: none). `record`: whether a notebook may
-    record the map or play its record. `late`: the caller calls `ready`, unless the caller plays a
-    record. `client`: the Dask client whose workers ask the rows (`cluster`). `finish` computes the
-    final state of the log. `check`: awaiting a map that failed raises RunFailed. Raises UsageError
-    for data, a prompt, options or tools that cannot be used.
+    `Agent.map` documents the other parameters. `late`: the caller calls `ready`, unless the caller
+    plays a record. `finish` computes the `FinalState`. `check`: awaiting a map that failed raises
+    RunFailed. Raises UsageError for data, a prompt, options or tools that cannot be used.
     """
     if output is not None:
         agent = agent.with_output(OutputType(output))

@@ -1,14 +1,7 @@
 """Counts the rows of a map in progress: finished, failed, rows per second, cost.
 
-Why: a map may take hours and dollars, so its card shows early how long it takes and what it costs.
-
-Rules
-- A tally reads no clock: the caller passes the time. The rate counts the asked rows that ended
-  within the last `RATE_WINDOW` seconds, so that a rate limit soon shows in it.
-- Rows from the store or a record count as done, but neither for the rate nor for the cost.
-- `forecast` assumes the average known cost for each row of unknown cost and for each row that is
-  left.
-- Rate, forecast and expected limit are unknown until `ENOUGH_ROWS` asked rows are over.
+A map may take hours and dollars, so its card shows early how long it takes and what it costs. A
+tally reads no clock; its caller passes the time.
 """
 
 from __future__ import annotations
@@ -69,7 +62,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 class Tally:
     """Counts the rows of one map of `total` rows; times are seconds of one clock.
 
-    `budget`: the limits over all rows.
+    Known rows (store, record) count as done, but not for rate and cost. `budget`: limits over all.
     """
 
     def __init__(self, total: int, now: float, budget: Budget | None = None) -> None:
@@ -120,7 +113,11 @@ class Tally:
         return Counts(input=self._input, output=self._written, cost=self._cost)
 
     def snapshot(self, now: float) -> Snapshot:
-        """Return the counts at the time `now`."""
+        """Return the counts at the time `now`, in seconds.
+
+        Rate, forecast and expected limit are None until `ENOUGH_ROWS` asked rows are over. The
+        forecast assumes the average known cost for each row that is left, or whose cost is unknown.
+        """
         while self._end_times and now - self._end_times[0] > RATE_WINDOW:
             self._end_times.popleft()
         span = min(now - self._began, RATE_WINDOW)

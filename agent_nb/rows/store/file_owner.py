@@ -1,14 +1,7 @@
 """Checks whether a file belongs to another user.
 
-Why: everyone can write to a folder such as /tmp. Another user who places a file at our path first
-could read what we store in it, or change it.
-
-Rules
-- Files of this user and of root do not count as another's. Nor do files with the owner that a
-  new file gets in the same folder: network file systems may give all files one owner.
-- For root, a file is another's only in a folder that everyone can write to: root works in the
-  folders of users.
-- On Windows every file counts as the user's own.
+Everyone can write to a folder such as /tmp. Another user who places a file at our path first could
+read what we store in it, or change it.
 """
 
 from __future__ import annotations
@@ -22,7 +15,13 @@ ROOT = 0
 
 
 def belongs_to_other(path: Path) -> bool:
-    """Return whether a file, or the symbolic link at `path`, is another user's. Raises OSError."""
+    """Return whether a file, or the symbolic link at `path`, is another user's. Raises OSError.
+
+    Files of this user and of root are not. Nor are files with the owner that a new file gets in the
+    same folder: network file systems may give all files one owner. For root, a file is another's
+    only in a folder that everyone can write to, because root works in the folders of users. On
+    Windows every file counts as the user's own.
+    """
     owner = os.lstat(path).st_uid
     user = _user()
     if owner in (user, ROOT):

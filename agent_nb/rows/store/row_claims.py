@@ -1,15 +1,12 @@
 """Claims on the rows of a store: who asks a row now, until when, and how often it was asked.
 
-Why apart from `row_store`: these functions run statements; `row_store` opens the transactions.
+These functions run statements; `row_store` opens the transactions.
 
 Rules
-- A claim holds from `since` to `until`, in seconds of the wall clock. `since` may be `CLOCK_SKEW`
-  ahead of the reader's clock. If it is further ahead, the clock was set back after the claim was
-  made, and the claim does not hold.
-- A claim for longer than `LONGEST_CLAIM`, or than the reader's own lease if it has one, does not
-  hold either, so that a stranger's file cannot block a row for longer.
-- A claim counts as an attempt as soon as it is made, because a row may have been asked when its
-  kernel died.
+- A claim holds from `since` to `until`, by the wall clock. A `since` more than `CLOCK_SKEW` ahead
+  means that the clock was set back after the claim was made, so the claim does not hold.
+- A claim for longer than `LONGEST_CLAIM`, or in `find_holders` than the reader's own lease, does
+  not hold either, so that a stranger's file cannot block a row for longer.
 - Each open store that has written has a claim on the file itself, whose attempts count the store's
   transactions. If the number differs, an earlier copy was written over the file.
 """

@@ -1,15 +1,10 @@
 """SQLite connections to the file of a store: its tables, safe settings, and advice on errors.
 
-Why apart from `row_file`: that file follows which file is at a path; this one knows what is in it.
-
 Rules
-- A new file is written under another name with mode 0600, then linked to its path: no process sees
-  half a file, and an existing file is never overwritten.
 - Only files with our application id, a known version and exactly our schema are opened, so that a
   stranger's file brings no trigger or view.
 - Committed rows survive `kill -9` of any process. A power cut may lose the last commits, and with
   very small probability damage the file (`synchronous=NORMAL`).
-- Deleted text is overwritten (`secure_delete`).
 """
 
 from __future__ import annotations
@@ -23,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypeVar
 
-from ...host import link_file
+from ...host import write_private
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -135,7 +130,7 @@ def check_tables(connection: Connection) -> None:
 
 
 def _connect(path: Path, mode: str) -> Connection:
-    """Return a connection with the settings of a store; `mode`: ro, rw or ro&immutable=1."""
+    """Return a connection with the settings of a store; `mode`: ro, rw, rwc or ro&immutable=1."""
     import sqlite3
 
     uri = f"{path.as_uri()}?mode={mode}"
@@ -163,17 +158,16 @@ def open_empty_store() -> Connection:
 
 
 def put_empty_store(path: Path) -> None:
-    """Put an empty store at `path`, unless another process has done so first."""
+    """Put an empty store with mode 0600 at `path`, unless another process has done so first.
+
+    It is made under another name and then linked: nobody sees half a file, and none is overwritten.
+    """
     with TemporaryDirectory(  # mode 0700
         prefix=f".{path.name}.", dir=path.parent, ignore_cleanup_errors=True
     ) as folder:
         new = Path(folder) / "new"
-        os.close(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        with closing(_connect(new, "rw")) as connection:
-            connection.execute("PRAGMA page_size=8192")
-            connection.execute("BEGIN")
-            for statement in (*SCHEMA, f"PRAGMA application_id={APPLICATION}"):
+        with closing(_connect(new, "rwc")) as connection:
+            numbers = f"PRAGMA application_id={APPLICATION}", f"PRAGMA user_version={VERSION}"
+            for statement in ("PRAGMA page_size=8192", "BEGIN", *SCHEMA, *numbers, "COMMIT"):
                 connection.execute(statement)
-            connection.execute(f"PRAGMA user_version={VERSION}")
-            connection.execute("COMMIT")
-        link_file(new, path)
+        write_private(path, new.read_bytes(), keep=True)

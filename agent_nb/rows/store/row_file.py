@@ -1,18 +1,9 @@
 """The SQLite file of a store: opens it to read or write, and notices when it is replaced.
 
-Why apart from `row_store`: hostile, foreign, damaged, remote and replaced files are handled here,
-and every error of SQLite becomes a message with advice.
-
 Rules
 - Until the first transaction the file is only read, unless a killed process left it half-written.
-  A missing file reads as an empty one; with `read_only` it is an error.
-- Symbolic links are refused. So is a rollback journal that names another file, because SQLite may
-  delete that file.
-- A file of another user is opened with `read_only` alone: its owner could read what is written. A
-  third user's journal or log beside the file is refused: SQLite would apply it to the rows.
 - Each transaction and each reading checks that the path still leads to the open file. If the file
-  was replaced, the new one is opened and `generation` grows; the old one stays readable (`former`)
-  until `drop_former`.
+  was replaced, the new one is opened and `generation` grows; the old one stays readable (`former`).
 - For writing, the file is opened under a hard link (`row_link`), with a rollback journal: a
   write-ahead log would hold rows that are not in the file, and could belong to another file.
 """
@@ -78,8 +69,9 @@ class _Handle:
 class RowFile:
     """The file at one path, opened at once for reading; threads take turns at transactions.
 
-    Every method raises UsageError with advice if the file cannot be used. `generation` counts how
-    often a file was opened at the path: at first, when it was replaced, to write, or by its link.
+    `read_only`: the file must exist, and is never changed; else a missing file reads as an empty
+    one. `generation` counts how often a file was opened at the path: at first, when it was
+    replaced, to write, or by its link. Methods raise UsageError for an unusable file.
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:

@@ -1,18 +1,15 @@
 """The name under which SQLite opens the file of a store: a hard link that belongs to one inode.
 
-Why: SQLite finds the journal of a database by the database's name. If `git checkout`, a sync or a
-person replaces the file, SQLite would apply the journal of the former file to the new one and so
-destroy it.
+SQLite finds the journal of a database by the database's name. If `git checkout`, a sync or a person
+replaces the file, SQLite would apply the journal of the former file to the new one and destroy it.
+So the link of `rows.sqlite` with inode 0x1a2b is `.rows.sqlite.1a2b`, and the journal is named
+after the link. On a file system without hard links, the file is opened under its own name.
 
 Rules
-- The link of `rows.sqlite` with inode 0x1a2b is `.rows.sqlite.1a2b` in the same folder. Its journal
-  is named after the link, so it belongs to that inode only.
 - As long as the link exists, the system gives its inode to no other file. So the link is made
   before a transaction writes, and is removed under the write lock, or if its journal is not hot.
-- On a file system without hard links, the file is opened under its own name.
-- A journal is hot if SQLite would apply it: a process was killed while it wrote, or writes now.
-- Closing a file that is open elsewhere in this process drops all locks of the process on it. So of
-  this room only two functions open a store file without SQLite: `is_logged`, and only if a
+- Closing a file that is open elsewhere in this process drops all locks of the process on it. So
+  only two functions of this room open a store file without SQLite: `is_logged`, and only if a
   write-ahead log is beside it, and `copy_store`, which does not close it.
 """
 
@@ -33,9 +30,8 @@ from .file_owner import belongs_to_other
 JOURNAL = "-journal"
 # ends of the names of files that SQLite keeps beside a database
 _COMPANIONS = ("-wal", "-shm", JOURNAL)
-_JOURNAL_MAGIC = bytes.fromhex(
-    "d9d505f920a163d7"
-)  # starts a journal; ends one that names another file
+# starts a journal; ends one that names another file
+_JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 # device and inode of a file -> its descriptor, which is never closed; see the last rule
 _KEPT_OPEN: dict[tuple[int, int], int] = {}
 _PIECE = 1 << 20  # bytes that are copied at once
@@ -91,7 +87,10 @@ def reading_name(path: Path, state: FileState) -> Path:
 
 
 def is_hot(name: Path) -> bool:
-    """Return whether the database `name` has a hot journal (see the rules)."""
+    """Return whether SQLite would apply the journal of the database `name`.
+
+    That is so if a process was killed while it wrote, or writes now.
+    """
     try:
         with Path(f"{name}{JOURNAL}").open("rb") as file:
             return file.read(len(_JOURNAL_MAGIC)) == _JOURNAL_MAGIC
@@ -136,7 +135,9 @@ def find_stray_links(path: Path, state: FileState) -> Iterator[Path]:
 def find_refusal(path: Path, state: FileState, *, read_only: bool) -> tuple[str, str] | None:
     """Return (reason, advice) if the store at `path` must not be opened, else None.
 
-    `read_only`: the store of another user may be opened too.
+    Refused are symbolic links; a journal that names another file, because SQLite may delete that
+    file; another user's file, whose owner could read what is written to it, unless it is opened
+    `read_only`; and a third user's journal or log, which SQLite would apply to the rows.
     """
     link = link_path(path, state)
     for name in (path, link, *(Path(f"{n}{end}") for n in (path, link) for end in _COMPANIONS)):

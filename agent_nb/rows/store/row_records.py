@@ -1,11 +1,8 @@
 """Reads and writes the records of rows in the file of a store, with limits on their size.
 
-Why apart from `row_store`: these functions run statements; `row_store` opens the transactions.
+These functions run statements; `row_store` opens the transactions.
 
-Rules
-- A record is read back whole, with its payloads. A record that is too large or is not JSON counts
-  as missing; `find_rows` also leaves out a record that names another row.
-- A payload that several rows share is stored once; `forget_unused` removes it when no row uses it.
+Rule: a record that is too large, is not JSON or names another row counts as missing.
 """
 
 from __future__ import annotations
@@ -22,11 +19,10 @@ from .row_database import LARGEST_VALUE, fill_statement, split_batches
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-PAGE = 100  # the most records that `read_page` reads
 MOST_ATTEMPTS = 1 << 30  # to report; a hostile file may hold any number
 _ADD = "INSERT OR IGNORE INTO payloads VALUES(?, ?)"
 _REPLACE = "INSERT OR REPLACE INTO payloads VALUES(?, ?)"
-# in this order, because the first two look the rows up
+# in this order: the first two look up the rows, the last removes them
 _FORGET = (
     "DELETE FROM uses WHERE key IN (SELECT key FROM rows WHERE {})",
     "DELETE FROM claims WHERE key IN (SELECT key FROM rows WHERE {})",
@@ -50,11 +46,6 @@ class StoredRow(msgspec.Struct, frozen=True):
         """Whether the run ended `ok`: if the record is trusted, the row need not be asked again."""
         return self.record.get("status") == "ok"
 
-    @property
-    def over(self) -> bool:
-        """Whether the row is never asked again: it is final, and this user's own."""
-        return self.mine and self.final
-
 
 def find_rows(connection: Connection, keys: Sequence[str], secret: bytes) -> dict[str, StoredRow]:
     """Return the rows of these keys; `secret` is the user's key."""
@@ -66,25 +57,19 @@ def find_rows(connection: Connection, keys: Sequence[str], secret: bytes) -> dic
     stored = {}
     payload_reader = _PayloadReader(connection)
     for key, content, attempts in rows:
-        record = _read_record(payload_reader, content)
-        if record and record.get("row") == key:
+        bare = as_dict(_parse_json(content))
+        if bare.get("row") == key:
+            record = Payloads.attach(bare, payload_reader.payloads(bare))
             intact = is_intact(record)
             signed_by_user = intact and names_signer(record, secret)
             stored[key] = StoredRow(record, bound_attempts(attempts), intact, signed_by_user)
     return stored
 
 
-def read_page(connection: Connection, map_id: str, after: int) -> tuple[int, list[Record]]:
-    """Return (last row id, records) of a map's next page after the id `after`; (0, []): the end."""
-    rows = connection.execute(
-        "SELECT rowid, record FROM rows WHERE rowid > ? AND map = ? AND length(record) <= ? ORDER BY rowid LIMIT ?",
-        (after, map_id, LARGEST_VALUE, PAGE),
-    ).fetchall()
-    if not rows:
-        return 0, []
-    payload_reader = _PayloadReader(connection)
-    records = [_read_record(payload_reader, content) for _, content in rows]
-    return rows[-1][0], [record for record in records if record]
+def find_answered(connection: Connection, keys: Sequence[str], secret: bytes) -> set[str]:
+    """Return the keys of rows that are never asked again: final, and this user's own."""
+    rows = find_rows(connection, keys, secret)
+    return {key for key, row in rows.items() if row.mine and row.final}
 
 
 def name_map(connection: Connection, map_id: str, title: str) -> None:
@@ -116,15 +101,18 @@ def write_rows(
     return written
 
 
+def add_payload(connection: Connection, name: str, content: Any) -> None:
+    """Add the stored bytes of a payload; they replace others if they have the hash in its name."""
+    is_sound = Payloads({str(name): _parse_json(content)}).is_sound(str(name))
+    connection.execute(_REPLACE if is_sound else _ADD, (name, content))
+
+
 def forget_rows(connection: Connection, where: str, values: Sequence[str]) -> int:
     """Remove the rows that the SQL condition `where` selects; return how many there were.
 
     `values`: the parameters of the condition.
     """
-    removed = 0
-    for each in _FORGET:
-        removed = connection.execute(each.format(where), values).rowcount
-    return removed
+    return [connection.execute(each.format(where), values).rowcount for each in _FORGET][-1]
 
 
 def forget_unused(connection: Connection) -> None:
@@ -136,12 +124,6 @@ def forget_unused(connection: Connection) -> None:
 def bound_attempts(attempts: Any) -> int:
     """Return a stored number as 1 to `MOST_ATTEMPTS` attempts; 1 for any other value."""
     return min(max(attempts, 1), MOST_ATTEMPTS) if isinstance(attempts, int) else 1
-
-
-def _read_record(payload_reader: _PayloadReader, content: Any) -> Record:
-    """Return the record in stored bytes, with its payloads; {} if they are no JSON object."""
-    record = as_dict(_parse_json(content))
-    return Payloads.attach(record, payload_reader.payloads(record)) if record else {}
 
 
 class _PayloadReader:

@@ -1,15 +1,10 @@
 """Stores the rows of maps on disk: an answered row is never asked again, however the kernel ends.
 
-Why: answers cost money, and a kernel may die in the middle of a map.
-
 Rules
 - A row is stored under its key (`rows.map.keys`) as the signed record of its run. The record
   contains the key, so that the signature of one row is not valid for another.
-- A row is over (`StoredRow`) if this user signed it and its run ended `ok`. Other rows are returned
-  too, and may be claimed again; the caller decides whether to trust a stranger's signature.
-- A claim is a lease in wall-clock time (`row_claims`): until it expires, no other owner asks the
-  row.
-- A file may hold the rows of several maps; keys are unique over all of them.
+- A row is answered if this user signed it and its run ended `ok` (`find_answered`). Other rows are
+  returned and may be claimed again; the caller decides whether to trust a stranger's signature.
 - If the file is replaced while the store is open, its rows are copied to the new file
   (`row_carry`). If it is written over in place, the next write raises an error.
 """
@@ -42,21 +37,28 @@ class RowStore:
     """The store of one map, for one execution of it; calls may come from any thread.
 
     A call that writes is one short transaction for each 500 keys, or part of a `visit`. An `owner`
-    is one execution of a map; `now` returns epoch seconds. Every method raises UsageError if the
-    file cannot be used.
+    is one execution of a map; `now`: epoch seconds. Methods raise UsageError for an unusable file.
     """
 
     def __init__(
         self,
-        file: RowFile,
+        path: Path,
         map_id: str,
         key: bytes,
         *,
         owner: str,
         title: str = "",
+        read_only: bool = False,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._file = file
+        """Open the store at `path`; unless `read_only`, the first write makes a missing file.
+
+        `key`: the user's (`signing.user_key`). `owner`: a name that no other execution has.
+        `title`: the text that names the map in a list. Raises UsageError for a file that is
+        damaged, of a newer version, or not a store.
+        """
+        self._file = RowFile(path, read_only=read_only)
+        self.path, self.read_only = self._file.path, read_only
         self._map = map_id
         self._title = title
         self._key = key
@@ -68,35 +70,6 @@ class RowStore:
         self._open: Connection | None = None  # the connection of the current transaction
         self._generation = 0  # the generation of the file that this store has entered
         self._transactions = 0  # this store's transactions in that file
-
-    @classmethod
-    def open(
-        cls,
-        path: Path,
-        map_id: str,
-        key: bytes,
-        *,
-        owner: str,
-        title: str = "",
-        read_only: bool = False,
-    ) -> RowStore:
-        """Open the store at `path`; unless `read_only`, the first write makes a missing file.
-
-        `key`: the user's (`signing.user_key`). `owner`: a name that no other execution has.
-        `title`: the text that names the map in a list. Raises UsageError for a file that is
-        damaged, of a newer version, or not a store.
-        """
-        return cls(RowFile(path, read_only=read_only), map_id, key, owner=owner, title=title)
-
-    @property
-    def path(self) -> Path:
-        """The path of the file."""
-        return self._file.path
-
-    @property
-    def read_only(self) -> bool:
-        """Whether the store refuses every change."""
-        return self._file.read_only
 
     @contextmanager
     def visit(self) -> Iterator[None]:
@@ -145,15 +118,15 @@ class RowStore:
     def claim(self, keys: Sequence[str], lease: float) -> set[str]:
         """Claim rows for `lease` seconds; return the keys of the rows that this owner has now.
 
-        The other rows are over, or another owner's claim on them holds.
+        The other rows are answered, or claimed by another owner until that claim expires.
         """
         ours: set[str] = set()
         for batch in split_batches(keys):
             with self._transaction() as connection:
                 now = self._now()
                 holders = row_claims.find_holders(connection, batch, now, lease)
-                stored = row_records.find_rows(connection, batch, self._key)
-                free = [k for k in batch if k not in holders and not _is_over(stored.get(k))]
+                answered = row_records.find_answered(connection, batch, self._key)
+                free = [k for k in batch if k not in holders and k not in answered]
                 row_claims.claim_rows(connection, free, self._owner, now, lease)
             ours.update(free, (key for key, owner in holders.items() if owner == self._owner))
         return ours
@@ -175,7 +148,7 @@ class RowStore:
         """Sign and store rows, and end the claims on them; return key -> attempts of all owners.
 
         `rows`: (key, record, how often it was asked since it was claimed). A stored row survives
-        the end of the process. A row that is over already, by another owner, stays as it is.
+        the end of the process. A row that another owner has answered stays as it is.
         """
         attempts: dict[str, int] = {}
         signed = ((k, sign_record({**record, "row": k}, self._key), n) for k, record, n in rows)
@@ -183,21 +156,12 @@ class RowStore:
             attempted = [(key, times) for key, _, times in batch]
             with self._transaction() as connection:
                 row_records.name_map(connection, self._map, self._title)
-                before = row_records.find_rows(connection, [key for key, _ in attempted], self._key)
-                new = [(key, record) for key, record, _ in batch if not _is_over(before.get(key))]
+                answered = row_records.find_answered(connection, [k for k, *_ in batch], self._key)
+                new = [(key, record) for key, record, _ in batch if key not in answered]
                 payloads = row_records.write_rows(connection, self._map, new, self._written)
                 attempts |= row_claims.end_claims(connection, attempted, self._owner)
             self._written |= payloads
         return {key: row_records.bound_attempts(value) for key, value in attempts.items()}
-
-    def runs(self) -> Iterator[Record]:
-        """Yield the records of this map's rows, in the order in which they were stored."""
-        last_id, more = 0, True
-        while more:
-            with self._file.reading() as connection:
-                last_id, records = row_records.read_page(connection, self._map, last_id)
-            yield from records
-            more = last_id > 0
 
     def maps(self) -> dict[str, tuple[str, int]]:
         """Return the maps of the file: id -> (title, number of rows)."""
@@ -239,12 +203,7 @@ class RowStore:
         """Whether the file holds no rows, and no claims of others."""
         with self._file.reading() as connection:
             busy = row_claims.has_other_claims(connection, self._now(), self._owner)
-        return not busy and not len(self)
-
-    def __len__(self) -> int:
-        """Return the number of rows in the file, of all its maps."""
-        with self._file.reading() as connection:
-            return int(connection.execute("SELECT count(*) FROM rows").fetchone()[0])
+            return not busy and connection.execute("SELECT 1 FROM rows").fetchone() is None
 
     def close(self) -> None:
         """Close the file. Remaining claims expire.
@@ -258,7 +217,3 @@ class RowStore:
                 self._transactions = 0
         finally:
             self._file.close()
-
-
-def _is_over(stored: StoredRow | None) -> bool:
-    return stored is not None and stored.over

@@ -10,12 +10,7 @@
     POST /login, GET /health
 
 Why a separate package: only this package imports Starlette, sse-starlette and uvicorn (extra
-`serve`); the logic that needs no HTTP is in `hub`, `frames` and `access`.
-
-Rules
-- The app knows no agents: the function `start`, which is passed in, starts a run.
-- The hub's events are already redacted; no answer and no log contains the token.
-- An EventSource that reconnects after the end receives 204, so that it stops.
+`serve`). Events are redacted before they reach the hub; no answer and no log contains the token.
 """
 
 from __future__ import annotations

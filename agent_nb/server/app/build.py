@@ -1,10 +1,4 @@
-"""Assemble the app: routes, access guard, and CORS if origins are given.
-
-Why middleware: a route that is added later is guarded too.
-
-Rules: every request needs an allowed host name and, except the health check, the token or the
-cookie. CORS is off by default; where it is on, it answers preflight requests before this check.
-"""
+"""Assemble the app: routes, CORS if origins are given, and the guard before every route."""
 
 from __future__ import annotations
 
@@ -112,6 +106,5 @@ def create_app(
 
 
 async def _error_response(_request: Request, fault: Exception) -> Response:
-    """Return an error as JSON."""
     assert isinstance(fault, HTTPException)
     return JSONResponse({"error": fault.detail}, fault.status_code, headers=fault.headers)

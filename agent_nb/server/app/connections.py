@@ -1,11 +1,7 @@
 """uvicorn's protocol with a time limit for request heads and a limit of connections.
 
-Why: uvicorn waits without limit for the end of a request head. A client that opens connections and
-sends nothing, or a byte a minute, would occupy them all.
-
-Rules
-- The time of a connection's first head counts from its opening, of later ones from a first byte.
-- A request that is being answered is never cut off: a stream may last for days.
+Why: uvicorn waits without limit for the end of a request head, so a client could occupy all
+connections. A request that is being answered is never cut off: a stream may last for days.
 """
 
 from __future__ import annotations

@@ -1,10 +1,4 @@
-"""The handlers of the HTTP routes: list, show, start, stream, stop and approve runs.
-
-Why apart from the hub: the hub knows neither HTTP statuses nor JSON bodies.
-
-Rules: a faulty request gets a 4xx answer that says what to do; no answer reveals the server's
-internals.
-"""
+"""The handlers of the HTTP routes: list, show, start, stream, stop and approve runs."""
 
 from __future__ import annotations
 
@@ -14,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 import anyio
 import msgspec
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from ...errors import AgentError, HubAway, UsageError
@@ -106,9 +100,12 @@ class Endpoints:
         """Start a run; answer with its id, or with its stream if the client asks for one."""
         body = await self._read_body(request, NewRun)
         self._check_start(body)
+        streamed = body.stream or "text/event-stream" in request.headers.get("accept", "")
+        if streamed:
+            self.streams.check(request)  # a run whose stream is refused would go on unseen
         conversation = redact_text(body.conversation or body.contextId, collect_secrets())
         channel = await self._launch(body.message, conversation)
-        if body.stream or "text/event-stream" in request.headers.get("accept", ""):
+        if streamed:
             return self.streams.respond(request, channel, "")
         at = f"/runs/{channel.run}"
         reply = {"run": channel.run, "conversation": channel.conversation, "events": f"{at}/events"}
@@ -118,6 +115,9 @@ class Endpoints:
         """Raise HTTPException if no run can be started for a body now."""
         if self.start is None:
             raise HTTPException(405, "This server only shows runs; it starts none.")
+        if not self.hub.starts_runs:
+            message = "The server shuts down and starts no more runs."
+            raise HTTPException(503, message, headers={"Retry-After": "5"})
         if not body.message.strip():
             raise HTTPException(422, "The message is empty. Say what the agent should do.")
         if len(body.message) > self.settings.message:
@@ -211,6 +211,8 @@ class Endpoints:
         except TimeoutError:
             message = f"The body took longer than {self.settings.head:g} seconds."
             raise HTTPException(408, message, headers={"Connection": "close"}) from None
+        except ClientDisconnect:  # the answer reaches nobody, but a fault would be logged
+            raise HTTPException(400, "The body is cut off.") from None
         try:
             return msgspec.json.decode(data, type=kind)
         except (ValueError, RecursionError) as fault:

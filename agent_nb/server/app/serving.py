@@ -1,11 +1,8 @@
 """Serve the app with uvicorn: in the foreground for a command, in a thread for a notebook.
 
 Why not uvicorn alone: at a shutdown it waits for open streams, which end only when their runs do.
-
-Rules
-- On shutdown the server's runs end first, then the streams, so that every client sees a proper end.
-- A signal causes a clean shutdown, without a traceback.
-- The process's logging is not changed, and no request is logged.
+Here the server's runs end first, then the streams, so that every client sees a proper end. The
+process's logging is not changed, and no request is logged.
 """
 
 from __future__ import annotations
@@ -35,7 +32,7 @@ Closing = Callable[[], Awaitable[Any]]
 
 
 class _Uvicorn(uvicorn.Server):
-    """A uvicorn server whose shutdown first ends runs and streams; see the module's rules."""
+    """A uvicorn server whose shutdown first ends runs (`grace`: seconds for that), then streams."""
 
     def __init__(
         self, config: uvicorn.Config, hub: Hub, closing: Closing | None, grace: float
@@ -46,6 +43,7 @@ class _Uvicorn(uvicorn.Server):
         self._grace = grace
 
     async def shutdown(self, sockets: Any = None) -> None:
+        self._hub.starts_runs = False  # else a run that begins now would be broken off
         try:
             if self._closing is not None:
                 with anyio.move_on_after(self._grace):

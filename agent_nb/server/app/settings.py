@@ -1,7 +1,4 @@
-"""The limits of a server: times, sizes and numbers of connections, streams and runs.
-
-Why: a faulty or hostile client must not use up memory, connections or model calls.
-"""
+"""The limits of a server, so that no client uses up memory, connections or model calls."""
 
 from __future__ import annotations
 

@@ -1,13 +1,8 @@
 """The stream of a run as an HTTP response: server-sent events or JSON lines.
 
-Why: here threads meet the event loop: runs publish from their own threads, and a client may
-disconnect at any time.
-
-Rules
-- A stream is read at the client's speed. It holds one subscription, and closes it in any case when
-  it ends or the client disconnects.
-- The encoder of a format with state starts at the run's beginning; entries that the client already
-  has are not sent again.
+Here threads meet the event loop: runs publish from their own threads, and a client may disconnect
+at any time. A stream is read at the client's speed. It holds one subscription, and closes it in any
+case when it ends.
 """
 
 from __future__ import annotations
@@ -44,32 +39,38 @@ class Streams:
         self._settings = settings
         self._open = 0
 
-    def respond(self, request: Request, channel: Channel, after: str) -> Response:
-        """Return the stream of a run after the event id `after`. Raises HTTPException."""
+    def check(self, request: Request) -> _StreamFormat:
+        """Return the format of a stream. Raises HTTPException if it cannot be opened now."""
         if self._open >= self._settings.streams or self._hub.closed:
             raise HTTPException(
                 503, "Too many streams are open. Try again later.", headers={"Retry-After": "5"}
             )
+        return _read_format(request)
+
+    def respond(self, request: Request, channel: Channel, after: str) -> Response:
+        """Return the stream of a run after the event id `after`. Raises HTTPException."""
         query = request.query_params
-        form, events = _read_format(request), _read_filter(query)
+        wanted, selection = self.check(request), _read_filter(query)
         overflow: Overflow = "disconnect" if query.get("overflow") == "disconnect" else "gap"
         gap: Gap | None = None
-        if form.codec.name == CANONICAL:
-            frames = Frames(form.codec, form.variant, form.framing, internal=events.internal)
+        if wanted.codec.name == CANONICAL:
+            frames = Frames(
+                wanted.codec, wanted.variant, wanted.framing, internal=selection.internal
+            )
         else:
-            frames, gap = _begin_at_start(form, channel, after, internal=events.internal)
+            frames, gap = _begin_at_start(wanted, channel, after, internal=selection.internal)
             after = ""
-        subscription = self._hub.subscribe(channel.run, events, after=after, overflow=overflow)
-        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no", **form.codec.headers}
+        subscription = self._hub.subscribe(channel.run, selection, after=after, overflow=overflow)
+        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no", **wanted.codec.headers}
         self._open += 1
         return _StreamResponse(
             self._pull(subscription, frames, gap),
             partial(self._close, subscription),
             headers=headers,
-            media_type=MEDIA[form.framing],
+            media_type=MEDIA[wanted.framing],
             sep="\n",
             ping=self._settings.keepalive,
-            ping_message_factory=_SIGNS_OF_LIFE[form.framing],
+            ping_message_factory=_SIGNS_OF_LIFE[wanted.framing],
             shutdown_event=anyio.Event(),  # never set: the hub ends the streams at shutdown
             shutdown_grace_period=self._settings.grace,
         )
@@ -95,7 +96,7 @@ class Streams:
                 if subscription.closed:
                     break
                 await awake.wait()
-        if data := frames.close():
+        if data := frames.close(subscription.end):
             yield data
 
 
@@ -125,7 +126,7 @@ _SIGNS_OF_LIFE: dict[Framing, Callable[[], Any]] = {
 }
 
 
-class _Format(msgspec.Struct, frozen=True):
+class _StreamFormat(msgspec.Struct, frozen=True):
     """What a client wants to receive; `variant`: the form of the codec ("": its default)."""
 
     codec: Codec
@@ -133,7 +134,7 @@ class _Format(msgspec.Struct, frozen=True):
     framing: Framing
 
 
-def _read_format(request: Request) -> _Format:
+def _read_format(request: Request) -> _StreamFormat:
     """Return the format of a request. Raises HTTPException if it is unknown."""
     try:
         codec, variant = named(request.query_params.get("format") or CANONICAL)
@@ -143,11 +144,11 @@ def _read_format(request: Request) -> _Format:
     wants_lines = "text/event-stream" not in accept and any(
         kind in accept for kind in ("ndjson", "jsonl", "application/json")
     )
-    return _Format(codec, variant, "ndjson" if wants_lines else "sse")
+    return _StreamFormat(codec, variant, "ndjson" if wants_lines else "sse")
 
 
 def _begin_at_start(
-    form: _Format, channel: Channel, after: str, *, internal: bool
+    wanted: _StreamFormat, channel: Channel, after: str, *, internal: bool
 ) -> tuple[Frames, Gap | None]:
     """Return the encoder of a format with state, and a gap to report if `after` is unknown.
 
@@ -156,9 +157,9 @@ def _begin_at_start(
     event_id, rest = Position.split_part(after)  # the client lacks the entry's last `rest` frames
     position, gap = channel.locate(event_id)
     frames = Frames(
-        form.codec,
-        form.variant,
-        form.framing,
+        wanted.codec,
+        wanted.variant,
+        wanted.framing,
         conversation=channel.conversation or channel.run,
         earlier=channel.earlier,
         skip=position,

@@ -1,21 +1,16 @@
 """The address of a hub's Redis: parse it, check it, and show it without its secrets.
 
-Why our own parser: the parser of the package `redis` accepts options that switch checks off.
-
     redis://127.0.0.1:6379/0?prefix=team      unix:///run/redis.sock      rediss://USER:…@host/0
 
-Rules
-- Another machine needs `rediss://` (TLS, certificates checked), because runs hold prompts and
-  results.
-- User and password appear nowhere: not in `repr`, not in an error. The password is also redacted
-  from runs.
-- Only the options in `OPTIONS` are accepted, so that no address switches a check off.
+Why our own parser: that of the package `redis` accepts options that switch checks off; here only
+`OPTIONS` are accepted. Another machine needs `rediss://` (TLS, certificates checked), because runs
+hold prompts and results. User and password appear neither in `repr` nor in an error.
 """
 
 from __future__ import annotations
 
 import os
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 import msgspec
 
@@ -60,7 +55,9 @@ class RedisAddress(msgspec.Struct, frozen=True, kw_only=True):
         """Return a text, such as an error's, without user and password."""
         # `default` is the user of every Redis, and a word of many texts; the longest goes first,
         # because it may contain the other
-        for secret in sorted({self.password, self.user} - {"", "default"}, key=len, reverse=True):
+        secrets = {self.password, self.user} - {"", "default"}
+        secrets |= {quote(secret, safe="") for secret in secrets}  # as an address writes them
+        for secret in sorted(secrets, key=len, reverse=True):
             text = text.replace(secret, "…")
         return text
 
@@ -73,9 +70,15 @@ def parse_address(url: str) -> RedisAddress:
     """Return where `url` points. Raises UsageError, without the secrets of the URL."""
     try:
         parts = urlsplit(url)
-        port = parts.port or PORT
+        port = PORT if parts.port is None else parts.port
+        # behind the host an `@` comes from a password with `/`, `?` or `#`, which ended the host
+        is_cut = parts.netloc and "@" in f"{parts.path}{parts.query}{parts.fragment}"
     except ValueError:
-        raise UsageError("The address of Redis is malformed. Write redis://HOST:PORT/0.") from None
+        port, is_cut = 0, False
+    if is_cut or not port:
+        raise UsageError(
+            "The address of Redis is malformed. Write redis://HOST:PORT/0, and / ? # @ in a password as %2F %3F %23 %40."
+        )
     scheme, host = parts.scheme, parts.hostname or ""
     # a Unix socket has a path and no host (unix://run/x would lose its folder), others have a host
     is_complete = bool(parts.path and not host) if scheme == "unix" else bool(host)

@@ -1,15 +1,11 @@
 """Obey other servers that stop runs of this process, or answer their questions, through Redis.
 
-Each run has a stream of control messages for its kernel, to which `remote_control` adds them.
+Each run has a stream of control messages for its kernel, to which `remote_control` adds them. Any
+program that writes to this Redis could otherwise approve a call in the kernel. So an answer counts
+only if the question that its sender saw is still open, and a message can do no more than a local
+call of the channel's `cancel` or `approve`.
 
-Why so strict: any program that writes to this Redis could otherwise approve a call in the kernel.
-
-Rules
-- A message can do no more than a local call of the channel's `cancel` or `approve`; the policy
-  checks edited arguments again.
-- An answer names the question that its sender saw, and counts only if this question is still open.
-- A message that `messages` rejects changes nothing.
-- A run without readers in its own process waits for answers only while some server has readers.
+Rule: a run without readers in its own process waits for answers only while some server has readers.
 """
 
 from __future__ import annotations
@@ -33,7 +29,7 @@ class Control:
 
     def __init__(self, link: Link, reader: Reader, key: bytes) -> None:
         self._link, self._reader, self._key = link, reader, key
-        self._attended: dict[str, tuple[Channel, Gate]] = {}  # by run
+        self._followed: dict[str, tuple[Channel, Gate]] = {}  # by run
         # run -> inbox of each server with readers of the run -> monotonic s until which it counts
         self._heard: dict[str, dict[str, float]] = {}
         self._tasks: set[asyncio.Task[None]] = set()  # that obey; asyncio's references are weak
@@ -43,11 +39,11 @@ class Control:
         now = time.monotonic()
         return sum(end > now for end in list(self._heard.get(run, {}).values()))
 
-    async def attend(self, channel: Channel) -> None:
+    async def follow_messages(self, channel: Channel) -> None:
         """Begin to read the control messages of a run of this process."""
-        if not self._key or channel.run in self._attended:
+        if not self._key or channel.run in self._followed:
             return
-        self._attended[channel.run] = (channel, Gate(channel.run, self._key))
+        self._followed[channel.run] = (channel, Gate(channel.run, self._key))
 
         def deliver(entries: list[Any]) -> None:
             for _, fields in entries:
@@ -55,20 +51,20 @@ class Control:
 
         await self._reader.follow(self._link.control_key(channel.run), "0-0", deliver)
 
-    async def tend(self) -> None:
+    async def forget_ended_runs(self) -> None:
         """Stop reading messages of runs that have ended. Raises HubAway."""
-        ended = [run for run, (channel, _) in self._attended.items() if channel.ended]
+        ended = [run for run, (channel, _) in self._followed.items() if channel.ended]
         for run in ended:
             self._reader.leave(self._link.control_key(run))
-            self._attended.pop(run, None)
+            self._followed.pop(run, None)
             self._heard.pop(run, None)
-            await self._link.ask("UNLINK", self._link.control_key(run))
+            await self._link.send("UNLINK", self._link.control_key(run))
 
     def _receive(self, run: str, fields: list[bytes]) -> None:
         """Check a message for a run of this process, and act on it."""
-        if run not in self._attended:
+        if run not in self._followed:
             return
-        channel, gate = self._attended[run]
+        channel, gate = self._followed[run]
         try:
             message = gate.open(fields or [])
             # the reply is written to the key `back`, which must not be any other key in Redis

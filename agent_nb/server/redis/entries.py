@@ -3,10 +3,8 @@
 Why with the ids of the run: a client may resume at any server, with the id that another one gave.
 
 Rules
-- The id is `{seq}-{n}`: n is 0 for a stored event and counts the deltas after it.
-- The epoch of a delta is a field, so that every server gives readers the same ids.
-- An event of more than `LARGEST` bytes is shortened. The result depends on the event alone, so an
-  event that is written again has the same bytes.
+- How a large event is shortened depends on the event alone, because an event that is written again
+  must have the same bytes.
 - Redis may hold anything: an entry that cannot be read is None, and `mirror` reports the hole.
 """
 
@@ -48,7 +46,7 @@ def encode_entry(entry: Entry, largest: int = LARGEST) -> list[bytes]:
     return [b"e", data, b"p", str(entry.epoch).encode()] if entry.n else [b"e", data]
 
 
-def entry_of(number: bytes, values: list[bytes], run: str) -> Entry | None:
+def decode_entry(number: bytes, values: list[bytes], run: str) -> Entry | None:
     """Return the entry with id `number` and fields `values` in Redis, None if it is invalid."""
     try:
         seq, n = split_id(number)
@@ -57,7 +55,7 @@ def entry_of(number: bytes, values: list[bytes], run: str) -> Entry | None:
             return None
         event = decode_event(fields[b"e"])
         epoch = int(fields.get(b"p", b"0"))
-    except (KeyError, ValueError, TypeError, RecursionError, msgspec.DecodeError):
+    except (KeyError, ValueError, TypeError):
         return None
     # only deltas have an n
     if max(seq, n) > SAFE or (event.type == "delta") is not bool(n):
@@ -77,7 +75,7 @@ def encode_bounded(event: Event, largest: int = LARGEST) -> bytes:
     data = encode_event(event)
     if len(data) <= largest:
         return data
-    for lighter in _lighter(event, len(data), largest):
+    for lighter in _shorten_event(event, len(data), largest):
         if len(smaller := encode_event(lighter)) <= largest:
             return smaller
     message = f"An event of type {event.type} has {len(data)} bytes and is too large for the hub. The record of the run holds it."
@@ -85,7 +83,7 @@ def encode_bounded(event: Event, largest: int = LARGEST) -> bytes:
     return encode_event(Error(**envelope, code="too_large", message=message))
 
 
-def _lighter(event: Event, size: int, largest: int) -> Iterator[Event]:
+def _shorten_event(event: Event, size: int, largest: int) -> Iterator[Event]:
     """Yield smaller forms of an event, the most complete first."""
     if isinstance(event, Unknown):
         return

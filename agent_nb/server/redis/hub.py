@@ -3,14 +3,12 @@
     serve(store="redis://127.0.0.1:6379/0")           # in a kernel: its runs go to Redis too
     jupyter agent-nb serve --store redis://…          # elsewhere: serves the runs of all kernels
 
-Once a client requests a run of another process (`find`), a mirror in this process reads the run
-from Redis for all local subscriptions. The hub drops a mirror without readers (`mirrors.IDLE`).
-
-Why: the server of a team must show the runs of kernels that it did not start.
+Why: the server of a team must show the runs of kernels that it did not start. Once a client
+requests one (`find`), a mirror in this process reads it from Redis for all local subscriptions.
 
 Rules
 - A run never waits for Redis; subscribers resume when Redis is back.
-- Entries keep the publisher's ids, so every server gives readers the same bytes.
+- Entries keep the publisher's ids, so every server gives readers the same ids.
 - All connections live on one thread of the process; all methods may be called from any thread.
 """
 
@@ -40,7 +38,7 @@ from .reader import Reader
 from .remote_control import RemoteControl
 
 T = TypeVar("T")
-TEND_EVERY = 8.0  # s
+MAINTENANCE_INTERVAL = 8.0  # s
 CONNECT = 5.0  # s for the first connection
 DRAIN = 2.0  # s without progress after which a stopping hub publishes no more
 END = 30.0  # s for which the end of the process waits at most
@@ -90,7 +88,7 @@ class RedisHub(Hub):
     def _offer_controls(self, channel: Channel) -> None:
         # other servers may now stop the run, and answer its questions
         if (channel.cancel or channel.approve) and not channel.ended:
-            _THREAD.submit(self._control.attend(channel))
+            _THREAD.submit(self._control.follow_messages(channel))
 
     def faults(self) -> dict[str, str]:
         """Return run -> the reason why it is no longer published to Redis."""
@@ -112,14 +110,14 @@ class RedisHub(Hub):
     def channel(self, run: str) -> Channel:
         """Return the channel of a run that is published or read here; see `find`."""
         with self.shared.lock:
-            mirror = None if run in self._channels else self._mirrors.get(run)
+            mirror = None if run in self._channels else self._mirrors.get_mirror(run)
             return mirror or super().channel(run)
 
     async def find(self, run: str) -> Channel:
         """Return the channel of a run, ready to be read. Raises UsageError, HubAway."""
         if run in self._channels:
             return self.channel(run)
-        return await _THREAD.run(self._mirrors.find(run))
+        return await _THREAD.run(self._mirrors.fetch_mirror(run))
 
     async def list_runs(self) -> list[Info]:
         """Return the list of the runs of all kernels, the newest last. Raises HubAway."""
@@ -148,12 +146,12 @@ class RedisHub(Hub):
 
     def _announce_readers(self, run: str, *, here: bool) -> None:
         """Notify the kernel of another process's run whether the run has readers here."""
-        mirror = None if run in self._channels else self._mirrors.get(run)
+        mirror = None if run in self._channels else self._mirrors.get_mirror(run)
         if mirror is None:
             return
-        self._mirrors.touch(run)
+        self._mirrors.keep_mirror(run)
         if not mirror.ended:
-            _THREAD.submit(_quietly(self._remote.listen(run, here=here)))
+            _THREAD.submit(_quietly(self._remote.announce_readers(run, here=here)))
 
     def _wake(self, channel: Channel) -> None:
         super()._wake(channel)
@@ -173,9 +171,9 @@ class RedisHub(Hub):
 
     async def _begin(self) -> None:
         """Check that Redis answers, and start the endless work. Raises HubAway."""
-        if isinstance(reply := await self._link.ask("PING"), Refusal):
+        if isinstance(reply := await self._link.send("PING"), Refusal):
             raise HubAway(reply.text)
-        for work in (self._publisher.run, self._reader.run, self._tend):
+        for work in (self._publisher.run, self._reader.run, self._maintain):
             self._tasks.add(asyncio.ensure_future(self._run_forever(work)))
 
     async def _run_forever(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -187,14 +185,14 @@ class RedisHub(Hub):
                 LOG.exception("the hub at %s", self.address.shown)
                 await asyncio.sleep(1)
 
-    async def _tend(self) -> None:
+    async def _maintain(self) -> None:
         """Renew keys that expire in Redis, and free unused state, every few seconds."""
         while True:
-            await asyncio.sleep(TEND_EVERY)
+            await asyncio.sleep(MAINTENANCE_INTERVAL)
             try:
-                await self._publisher.tend()
-                await self._control.tend()
-                await self._mirrors.tend(super().listeners, self.finish_readers)
+                await self._publisher.maintain_runs()
+                await self._control.forget_ended_runs()
+                await self._mirrors.maintain_mirrors(super().listeners, self.finish_readers)
             except (HubAway, UsageError):
                 continue
 
@@ -207,18 +205,20 @@ class RedisHub(Hub):
 
     async def _finish(self) -> None:
         """Publish what is left, stop the endless work, and close the connections."""
-        await self._publisher.drain(0.0 if self._link.away else DRAIN)
-        tasks = self._tasks
-        for _ in range(3):  # a client of Redis may lose a cancellation
-            for task in tasks:
-                task.cancel()
-            if tasks:
-                _, tasks = await asyncio.wait(tasks, timeout=DRAIN / 4)
-        if not self._link.away:
-            with suppress(HubAway):
-                await self._publisher.leave()
-                await self._link.ask("UNLINK", self._reader.inbox)
-        await self._link.aclose()
+        try:
+            await self._publisher.drain(0.0 if self._link.away else DRAIN)
+            tasks = self._tasks
+            for _ in range(3):  # a client of Redis may lose a cancellation
+                for task in tasks:
+                    task.cancel()
+                if tasks:
+                    _, tasks = await asyncio.wait(tasks, timeout=DRAIN / 4)
+            if not self._link.away:
+                with suppress(HubAway):
+                    await self._publisher.mark_runs_away()
+                    await self._link.send("UNLINK", self._reader.inbox)
+        finally:
+            await self._link.aclose()
 
     def __repr__(self) -> str:
         return f"<hub over {self.address.shown}>"
@@ -234,7 +234,11 @@ _HUBS: weakref.WeakSet[RedisHub] = weakref.WeakSet()
 
 
 async def _finish_all() -> None:
-    await asyncio.gather(*(hub._finish() for hub in list(_HUBS)))  # noqa: SLF001  (of this file)
+    endings = [hub._finish() for hub in list(_HUBS)]  # noqa: SLF001  (of this file)
+    # all end before one raises
+    for fault in await asyncio.gather(*endings, return_exceptions=True):
+        if isinstance(fault, BaseException):
+            raise fault
 
 
 _THREAD = Background("agent_nb hub", _finish_all, END)

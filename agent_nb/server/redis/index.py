@@ -1,12 +1,8 @@
 """The index of runs in Redis: their ids in order, and the published info of each.
 
-Why: a server can list the runs without reading their streams.
-
-Rules
-- A counter in Redis orders the ids, because the clocks of machines differ.
-- Beyond a limit the oldest ended runs are removed, never a running one.
-- A running run whose publisher is silent for `HEARD` seconds is `away`, and cannot be controlled.
-- Other programs may write to Redis: an info that cannot be read hides only its own run.
+Why: a server can list the runs without reading their streams. A counter in Redis orders the ids,
+because the clocks of machines differ. Other programs may write to Redis: an info that cannot be
+read hides only its own run.
 """
 
 from __future__ import annotations
@@ -45,19 +41,19 @@ class Index:
         beat = ("SET", self._key("run", run, "alive"), b"1", "EX", HEARD)
         return [beat, ("EXPIRE", self._key("run", run, "info"), seconds)]
 
-    def make_leave_command(self, run: str) -> Command:
+    def make_away_command(self, run: str) -> Command:
         """Return the command that removes the sign of life of a run's publisher."""
         return ("UNLINK", self._key("run", run, "alive"))
 
-    async def add(self, run: str, most: int) -> None:
+    async def add_run(self, run: str, most: int) -> None:
         """Add a run as the newest, unless the index has it; keep at most `most` ended runs.
 
         Raises HubAway.
         """
         runs = self._key("runs")
-        if await self._link.ask("ZSCORE", runs, run) is None:
-            number = await self._link.ask("INCR", self._key("count"))
-            await self._link.ask("ZADD", runs, "NX", number, run)
+        if await self._link.send("ZSCORE", runs, run) is None:
+            number = await self._link.send("INCR", self._key("count"))
+            await self._link.send("ZADD", runs, "NX", number, run)
             await self._remove_oldest(run, most)
 
     async def _remove_oldest(self, new: str, most: int) -> None:
@@ -74,17 +70,17 @@ class Index:
         for run in removed:
             keys = (self._key("run", run, what) for what in ("events", "info", "alive", "control"))
             commands.append(("UNLINK", *keys))
-        await self._link.pipe(commands)
+        await self._link.send_all(commands)
 
     async def _read_range(self, first: int, last: int) -> list[tuple[str, Published | None]]:
         """Return (run, its info or None) for a range of positions in the index."""
-        reply = await self._link.ask("ZRANGE", self._key("runs"), first, last)
+        reply = await self._link.send("ZRANGE", self._key("runs"), first, last)
         ids = reply if isinstance(reply, list) else []
         names = [name.decode("utf-8", "replace") for name in ids]
-        infos = await self._link.pipe([self._read_command(name) for name in names])
-        return [(n, _read(data)) for n, data in zip(names, infos, strict=True)]
+        infos = await self._link.send_all([self._make_read_command(name) for name in names])
+        return [(n, _decode_info(data)) for n, data in zip(names, infos, strict=True)]
 
-    def _read_command(self, run: str) -> Command:
+    def _make_read_command(self, run: str) -> Command:
         """Return the command that reads a run's info, up to one byte more than allowed."""
         return ("GETRANGE", self._key("run", run, "info"), 0, LARGEST)
 
@@ -92,24 +88,24 @@ class Index:
         """Return the info of the newest `MOST` runs, in their order. Raises HubAway."""
         entries = await self._read_range(-MOST, -1)
         known = [run for name, run in entries if run is not None and run.info.run == name]
-        beats = await self._link.pipe(
+        beats = await self._link.send_all(
             [("EXISTS", self._key("run", run.info.run, "alive")) for run in known]
         )
         return [_mark_if_away(run, beat) for run, beat in zip(known, beats, strict=True)]
 
-    async def find(self, run: str) -> Published:
+    async def find_run(self, run: str) -> Published:
         """Return the info of a run. Raises UsageError if the index lacks it, HubAway."""
         if len(run) > LONGEST:
             raise UsageError(f"There is no run {run[:100]!r} here.")
-        data, beat = await self._link.pipe(
-            [self._read_command(run), ("EXISTS", self._key("run", run, "alive"))]
+        data, beat = await self._link.send_all(
+            [self._make_read_command(run), ("EXISTS", self._key("run", run, "alive"))]
         )
-        if (published := _read(data)) is None or published.info.run != run:
+        if (published := _decode_info(data)) is None or published.info.run != run:
             raise UsageError(f"There is no run {run[:100]!r} here.")
         return _mark_if_away(published, beat)
 
 
-def _read(data: Any) -> Published | None:
+def _decode_info(data: Any) -> Published | None:
     if not isinstance(data, bytes) or len(data) > LARGEST:
         return None
     try:

@@ -1,15 +1,14 @@
 """The connection of a hub to Redis, through which processes share their runs.
 
-Only this file imports the package `redis` (extra `redis`).
-
-Why: all users of Redis must see an outage in the same way, and none may reveal the password.
+Why one file, the only one that imports the package `redis` (extra `redis`): all users of Redis must
+see an outage in the same way, and none may reveal user or password.
 
 Rules
 - An outage raises `HubAway`. A refused command returns a `Refusal` in place of the reply; only
-  `read` raises `HubAway` for it. Neither text contains user or password.
+  `read_streams` raises `HubAway` for it.
 - Replies are raw (protocol 2, no callbacks), so that they are the same in every version of `redis`.
-- The beginning and the end of an outage are logged once. A beginning is not logged before Redis has
-  answered for the first time, nor within `_QUIET` seconds of the last one.
+- The beginning and the end of an outage are logged once, a new beginning only after `_QUIET`
+  seconds.
 """
 
 from __future__ import annotations
@@ -57,33 +56,35 @@ class Link:
         self._quiet_until = 0.0
         self._was_reached = False  # an outage before the first answer is raised, but not logged
         self._redis = _import_redis()
-        self._commands = self._client(_ANSWER)
+        self._commands = self._make_client(_ANSWER)
         self._reading: Any = None
 
-    async def pipe(self, commands: Sequence[Command], *, whole: bool = False) -> list[Any]:
+    async def send_all(
+        self, commands: Sequence[Command], *, transaction: bool = False
+    ) -> list[Any]:
         """Send commands in one pipeline; return a reply or a Refusal for each. Raises HubAway.
 
-        `whole`: Redis executes the commands as one transaction.
+        `transaction`: Redis executes all of them without other commands between.
         """
         if not commands:
             return []
         try:
-            pipeline = self._commands.pipeline(transaction=whole)
+            pipeline = self._commands.pipeline(transaction=transaction)
             for command in commands:
                 pipeline.execute_command(*command)
             replies = await pipeline.execute(raise_on_error=False)
         except (self._redis.RedisError, OSError, TimeoutError) as fault:
             raise self._note_outage(fault) from None
-        answers = [self._reply(reply) for reply in replies]
+        answers = [self._check_reply(reply) for reply in replies]
         self._was_reached = True
         if self.away:
             self.away = ""
             LOG.info("%s answers again", self.address.shown)
         return answers
 
-    async def ask(self, *command: str | bytes | int) -> Any:
+    async def send(self, *command: str | bytes | int) -> Any:
         """Send one command; return its reply or Refusal. Raises HubAway."""
-        return (await self.pipe([command]))[0]
+        return (await self.send_all([command]))[0]
 
     async def add_message(self, key: str, fields: Sequence[bytes], lifetime: int) -> Any:
         """Add an entry to a stream that expires `lifetime` seconds after the newest.
@@ -91,24 +92,24 @@ class Link:
         Return the reply or Refusal. Raises HubAway.
         """
         added: Command = ("XADD", key, "MAXLEN", "~", MOST_MESSAGES, "*", *fields)
-        return (await self.pipe([added, ("EXPIRE", key, lifetime)]))[0]
+        return (await self.send_all([added, ("EXPIRE", key, lifetime)]))[0]
 
     def control_key(self, run: str) -> str:
         """Return the key of the stream of a run's control messages."""
         return self.address.key("run", run, "control")
 
-    async def read(
-        self, places: Mapping[str, str], *, count: int, block: float
+    async def read_streams(
+        self, cursors: Mapping[str, str], *, count: int, block: float
     ) -> list[tuple[str, list[Any]]]:
         """Return new entries of streams, up to `count` of each; wait up to `block` seconds for one.
 
-        `places`: key of a stream -> the id after which it is read. Raises HubAway.
+        `cursors`: key of a stream -> the id after which it is read. Raises HubAway.
         """
         if self._reading is None:
-            self._reading = self._client(block + _ANSWER)
+            self._reading = self._make_client(block + _ANSWER)
         command = ["XREAD", "COUNT", count, "BLOCK", round(block * 1000), "STREAMS"]
         try:
-            streams = await self._reading.execute_command(*command, *places, *places.values())
+            streams = await self._reading.execute_command(*command, *cursors, *cursors.values())
         except (self._redis.RedisError, OSError, TimeoutError) as fault:
             raise self._note_outage(fault) from None
         return [(key.decode("utf-8", "replace"), entries) for key, entries in streams or ()]
@@ -118,7 +119,7 @@ class Link:
         wait = FIRST_WAIT
         while True:
             with suppress(HubAway):
-                if not isinstance(await self.ask("PING"), Refusal):
+                if not isinstance(await self.send("PING"), Refusal):
                     return
             await asyncio.sleep(wait * (0.5 + random.random() / 2))  # noqa: S311  (spreads clients)
             wait = min(wait * 2, LONGEST_WAIT)
@@ -129,7 +130,7 @@ class Link:
             if client is not None:
                 await client.aclose()
 
-    def _client(self, answer: float) -> Any:
+    def _make_client(self, answer: float) -> Any:
         """Return a client that waits `answer` seconds for a reply and never retries by itself."""
         address, library = self.address, self._redis
         options: dict[str, Any] = {
@@ -152,7 +153,7 @@ class Link:
         client.response_callbacks.clear()
         return client
 
-    def _reply(self, reply: Any) -> Any:
+    def _check_reply(self, reply: Any) -> Any:
         """Return a reply, or a Refusal for an error. Raises HubAway for a temporary error."""
         if not isinstance(reply, Exception):
             return reply

@@ -1,13 +1,10 @@
 """Signed messages between servers and the kernel of a run: stop, an answer, "I have readers".
 
-Why signed: otherwise anyone who can write to Redis could approve calls. Redis never holds the key.
+Why signed: otherwise anyone who can write to Redis could approve calls. Redis never holds the key:
+it comes from AGENT_NB_HUB_KEY, else from the user's Jupyter secret, which machines do not share.
+Without a key, clients can only follow runs.
 
-Rules
-- The signature is an HMAC-SHA256 of the whole message, checked before the message is decoded.
-- An answer names the question as the sender saw it (call, arguments, preview).
-- A message is valid once, for one run, for `LIFE` seconds; clocks may differ by `SKEW` seconds.
-- The key comes from AGENT_NB_HUB_KEY, else from the user's Jupyter secret, which machines do not
-  share. Without a key, clients can only follow runs.
+Rule: a message is valid once, for one run, for `LIFE` seconds; clocks may differ by `SKEW` seconds.
 """
 
 from __future__ import annotations

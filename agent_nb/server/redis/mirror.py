@@ -1,13 +1,11 @@
 """A run that another process publishes, mirrored as a channel of this process.
 
-Why: subscriptions then read the mirror as they read a run of this process.
+Why: subscriptions then read the mirror as they read a run of this process. The newest
+`_MOST_STORED` stored events stay in memory, so that a late reader gets them as it gets those of a
+log.
 
-Rules
-- Entries are taken in the order of their ids; repeats are dropped.
-- The newest `_MOST_STORED` stored events stay in memory after the buffer has dropped them: a late
-  reader gets them as it gets those of a log.
-- After a hole (events that Redis no longer had) the mirror drops all entries before it; readers
-  that lack them get a Gap, as for evicted events.
+Rule: after a hole (events that Redis has lost) the mirror drops all entries before it; readers that
+lack them get a Gap, as for evicted events.
 """
 
 from __future__ import annotations
@@ -40,18 +38,18 @@ class Mirror(Channel):
         super().__init__(shared, run)
         self.about = about
         self.epoch = about.epoch
-        self.join_conversation(about.info.conversation, about.earlier)
+        self.conversation, self.earlier = about.info.conversation, about.earlier
         self._stored: list[Entry] = []
 
-    def take_in(self, entries: Sequence[Entry]) -> None:
+    def add_entries(self, entries: Sequence[Entry]) -> None:
         """Add the next entries of the run, and wake its readers."""
         with self._shared.lock:
             for entry in entries:
-                self._take_in(entry)
+                self._add_if_new(entry)
         if entries:
             self._shared.wake(self)
 
-    def _take_in(self, entry: Entry) -> None:
+    def _add_if_new(self, entry: Entry) -> None:
         if self.ended or (entry.seq, entry.n) <= (self.seq, self._n):
             return
         # a hole: a delta has the `seq` of the stored event before it, a stored event the next one

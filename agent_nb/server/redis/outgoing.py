@@ -1,13 +1,11 @@
-"""One run on its way to Redis: its entries in batches, its info, and what stays there of both.
+"""Publishes one run to Redis: its entries in batches, its info, and how long they stay.
 
 Why apart from `publisher`: that decides when a run is published, this decides what is written.
+Redis may restart unnoticed, so each batch checks that the last entry is still there.
 
-Rules
-- Redis may restart unnoticed, so each batch checks that the last entry is still there.
-- If Redis refuses the id of an entry, the entry in Redis decides: an equal one counts as published.
-- Publishing a run ends if Redis holds a different entry or one ahead of the run, because another
-  run or program then wrote to the stream.
-- Of a run's deltas only the newest stay, and none for long after its end; its keys expire.
+Rule: if Redis refuses the id of a stored event, the entry in Redis decides: an equal one, or one
+that Redis has trimmed, counts as published. A different one, or one ahead of the run, comes from
+another run or program, and ends publishing. A refused delta is passed over.
 """
 
 from __future__ import annotations
@@ -18,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from ...errors import HubAway
 from ...events import Position
 from ..channel import Channel, Entry, Shared
 from .entries import LARGEST, encode_entry, split_id, stream_id
@@ -55,9 +54,11 @@ class Outgoing:
         self.fault = ""
         self._link, self._index, self._shared, self._limits = link, index, shared, limits
         self._key = link.address.key("run", channel.run, "events")
+        # reads the newest entry in Redis, for `resume`
+        self.newest_query: Command = ("XREVRANGE", self._key, "+", "-", "COUNT", 1)
         self._position = _START  # of the newest entry that Redis has
         self._is_listed = False  # the index has the run
-        self._deltas: deque[str] = deque()  # ids in Redis of its deltas there, the oldest first
+        self._deltas: deque[str] = deque()  # ids of its deltas in Redis, the oldest first
         self._ended_at = 0.0  # when the run's end was published (monotonic s; 0: not yet)
 
     @property
@@ -66,20 +67,20 @@ class Outgoing:
         age = time.monotonic() - self._ended_at
         return bool(self.fault or (self._ended_at and age > self._limits.lifetime))
 
-    @property
-    def newest_query(self) -> Command:
-        """The command that reads the newest entry in Redis, for `resume`."""
-        return ("XREVRANGE", self._key, "+", "-", "COUNT", 1)
-
     def resume(self, reply: Any) -> None:
         """Continue after the newest entry in Redis (the reply to `newest_query`).
 
         Redis may have lost entries that were published, and the run's place in the index.
         """
-        seq, n = _newest_id(reply)
+        self._go_back(*_newest_id(reply))
+
+    def _go_back(self, seq: int = 0, n: int = 0) -> None:
+        """Continue after the entry `seq`-`n`, by default from the beginning."""
         newest = Position(seq, self.channel.epoch if n else 0, n)
         self._position = min(self._position, newest)
         self._is_listed = False
+        while self._deltas and split_id(self._deltas[-1]) > (seq, n):
+            self._deltas.pop()
 
     def give_up(self, why: str) -> None:
         """Stop publishing the run, and log why."""
@@ -90,26 +91,26 @@ class Outgoing:
     async def send_batch(self) -> bool:
         """Publish the next entries; return whether there may be more. Raises HubAway."""
         with self._shared.lock:
-            # without the gap: a mirror finds the hole in the ids by itself
-            unsent, _ = self.channel.read(self._position, BATCH_ENTRIES)
+            # a Gap is not published: a mirror finds the hole in the ids by itself
+            unsent, _gap = self.channel.read(self._position, BATCH_ENTRIES)
         if not unsent:
             if not self._is_listed:
                 await self._list_run()
             return False
         entries, commands = self._make_batch(unsent)
-        last, *replies = await self._link.pipe(commands, whole=True)
+        last, *replies = await self._link.send_all(commands, transaction=True)
         if self._position > _START and last == []:  # Redis restarted, with older data or none
-            await self._link.ask("DEL", self._key)
-            self.resume([])
+            await self._link.send("DEL", self._key)
+            self._go_back()
             return True
         refused = [e for e, r in zip(entries, replies, strict=True) if isinstance(r, Refusal)]
         if refused and (why := await self._find_conflict(refused, replies)):
             self.give_up(why)
             return False
-        await self._note_published(entries)
+        await self._finish_batch(entries)
         return True
 
-    async def _note_published(self, entries: list[Entry]) -> None:
+    async def _finish_batch(self, entries: list[Entry]) -> None:
         """Move past entries that Redis has now; update the index and delete surplus deltas."""
         self._position = entries[-1].position
         self._deltas.extend(stream_id(e) for e in entries if e.n)
@@ -121,7 +122,7 @@ class Outgoing:
         if self.channel.ended and self._position == self.channel.newest:
             self._ended_at = self._ended_at or time.monotonic()
 
-    async def tend(self) -> bool:
+    async def maintain_run(self) -> bool:
         """Delete old deltas, and renew the expiries of a running run. Raises HubAway.
 
         Return whether the stream was lost, so that the run is published again from its beginning.
@@ -133,10 +134,10 @@ class Outgoing:
             return False
         lifetime = self._limits.lifetime
         beat = self._index.make_beat_commands(self.channel.run, lifetime)
-        renewed, *_ = await self._link.pipe([("EXPIRE", self._key, lifetime), *beat])
+        renewed, *_ = await self._link.send_all([("EXPIRE", self._key, lifetime), *beat])
         if renewed != 0 or self._position == _START:
             return False
-        self.resume([])  # the key is gone, by a restart or by hand
+        self._go_back()  # the key is gone, by a restart or by hand
         return True
 
     async def _list_run(self) -> None:
@@ -145,9 +146,9 @@ class Outgoing:
         with self._shared.lock:
             about = Published(self.channel.info(), self.channel.earlier, self.channel.epoch)
         info = self._index.make_info_commands(run, about, lifetime)
-        await self._link.pipe([("EXPIRE", self._key, lifetime), *info])
+        await self._link.send_all([("EXPIRE", self._key, lifetime), *info])
         if not self._is_listed:
-            await self._index.add(run, self._limits.runs)
+            await self._index.add_run(run, self._limits.runs)
             self._is_listed = True
 
     def _make_batch(self, entries: list[Entry]) -> tuple[list[Entry], list[Command]]:
@@ -173,7 +174,7 @@ class Outgoing:
     async def _find_conflict(self, refused: list[Entry], replies: list[Any]) -> str:
         """Return why the run cannot be published; "" if Redis has, or had, the refused events."""
         stored = [e for e in refused if not e.n]  # the complete event makes up for a refused delta
-        hits = await self._link.pipe(
+        hits = await self._link.send_all(
             [("XRANGE", self._key, stream_id(e), stream_id(e)) for e in stored]
         )
         for entry, hit in zip(stored, hits, strict=True):
@@ -191,13 +192,18 @@ class Outgoing:
     async def _is_redis_ahead(self) -> bool:
         """Return whether Redis has entries that the run itself has not produced yet."""
         seq, _, n = self.channel.newest
-        return _newest_id(await self._link.ask(*self.newest_query)) > (seq, n)
+        return _newest_id(await self._link.send(*self.newest_query)) > (seq, n)
 
     async def _delete_deltas(self, keep: int) -> None:
         """Delete the run's deltas in Redis, except the newest `keep`."""
         while len(self._deltas) > keep:
             size = min(len(self._deltas) - keep, 500)  # a command must not become too large
-            await self._link.ask("XDEL", self._key, *(self._deltas.popleft() for _ in range(size)))
+            ids = [self._deltas.popleft() for _ in range(size)]
+            try:
+                await self._link.send("XDEL", self._key, *ids)
+            except HubAway:
+                self._deltas.extendleft(reversed(ids))
+                raise
 
 
 def _newest_id(reply: Any) -> tuple[int, int]:

@@ -1,12 +1,8 @@
 """Publish the runs of this process to Redis: each entry once, in order, while Redis answers.
 
 Why: a run never waits for Redis, so the publisher compares again and again what the run has with
-what Redis has.
-
-Rules
-- `outgoing` writes a run in batches; a run with new entries is due for its next batch.
-- After an outage each run continues after the newest entry in Redis.
-- A fault of one run, and any refusal that `outgoing` cannot explain, ends only its publishing.
+what Redis has. `outgoing` writes the batches of one run. A fault of one run, or a refusal that
+`outgoing` cannot explain, ends only the publishing of that run.
 """
 
 from __future__ import annotations
@@ -94,16 +90,16 @@ class Publisher:
             await asyncio.sleep(0.002)
         return True
 
-    async def tend(self) -> None:
+    async def maintain_runs(self) -> None:
         """Let each run delete old deltas and renew its expiries. Raises HubAway."""
         for run, out in list(self._runs.items()):
-            if await out.tend():
+            if await out.maintain_run():
                 self.notify(run)
 
-    async def leave(self) -> None:
+    async def mark_runs_away(self) -> None:
         """Mark the running runs as without a publisher. Raises HubAway."""
         running = [run for run, out in list(self._runs.items()) if not out.channel.ended]
-        await self._link.pipe([self._index.make_leave_command(run) for run in running])
+        await self._link.send_all([self._index.make_away_command(run) for run in running])
 
     async def _publish_round(self) -> None:
         """Publish a batch of every run with new entries, `AT_ONCE` runs at a time."""
@@ -138,7 +134,7 @@ class Publisher:
             await self._link.wait_until_back()
             runs = [out for out in list(self._runs.values()) if not out.is_over]
             try:
-                replies = await self._link.pipe([out.newest_query for out in runs])
+                replies = await self._link.send_all([out.newest_query for out in runs])
             except HubAway:
                 continue
             for out, reply in zip(runs, replies, strict=True):

@@ -1,10 +1,7 @@
 """Follow all streams of a process with one blocking read, `XREAD BLOCK`.
 
-Why one: each blocking read occupies a connection.
-
-Rules
-- After an outage, reading continues at each stream's cursor.
-- The hub's own inbox is always read: `follow` adds an entry there, which ends the current wait.
+Why one: each blocking read occupies a connection. The hub's own inbox is always among the streams:
+`follow` adds an entry there, which ends the current wait, so that the next read includes a new one.
 """
 
 from __future__ import annotations
@@ -52,7 +49,7 @@ class Reader:
         """Read until cancelled."""
         while True:
             try:
-                streams = await self._link.read(
+                streams = await self._link.read_streams(
                     dict(self._cursors), count=MOST_ENTRIES, block=LONGEST_READ
                 )
             except HubAway:
@@ -61,20 +58,20 @@ class Reader:
                 await self._drop_other_kinds()
                 continue
             for key, entries in streams:
-                self._pass_on(key, entries)
+                self._deliver_entries(key, entries)
             await asyncio.sleep(0)  # other tasks run even if every read returns at once
 
     async def _drop_other_kinds(self) -> None:
         """Stop reading keys that do not hold a stream: a single one makes every XREAD fail."""
         keys = list(self._cursors)
         with suppress(HubAway):
-            kinds = await self._link.pipe([("TYPE", key) for key in keys])
+            kinds = await self._link.send_all([("TYPE", key) for key in keys])
             for key, kind in zip(keys, kinds, strict=True):
                 if kind not in (b"stream", b"none"):
                     LOG.warning("%s is not a stream and is read no longer", key)
                     self.leave(key)
 
-    def _pass_on(self, key: str, entries: list[Any]) -> None:
+    def _deliver_entries(self, key: str, entries: list[Any]) -> None:
         if key not in self._cursors or not entries:
             return
         self._cursors[key] = entries[-1][0].decode()

@@ -1,8 +1,7 @@
 """Stop runs of other processes and answer their questions: messages to their kernels through Redis.
 
-Why: a server may show runs of kernels that it did not start; `control` is the other end.
-
-Rule: a kernel replies to `cancel` and `approve`; without a reply in time it counts as gone.
+Why: a server may show runs of kernels that it did not start; `control` is the other end. A kernel
+that does not reply in time counts as gone.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class RemoteControl:
         self._link, self._inbox = link, reader.inbox
         self._replies = Gate(None, key)
         self._waiting: dict[str, asyncio.Future[Message]] = {}  # nonce of a message -> its reply
-        reader.deliver_inbox_to(self._take_replies)
+        reader.deliver_inbox_to(self._receive_replies)
 
     async def cancel(self, mirror: Mirror) -> None:
         """Ask the kernel to stop the run. Raises UsageError if it refuses, HubAway."""
@@ -45,7 +44,7 @@ class RemoteControl:
         )
         return await self._send_and_wait(request)
 
-    async def listen(self, run: str, *, here: bool) -> None:
+    async def announce_readers(self, run: str, *, here: bool) -> None:
         """Notify a run's kernel whether this server has readers (`here`). Raises HubAway."""
         if self.key:
             kind = "listening" if here else "gone"
@@ -74,7 +73,7 @@ class RemoteControl:
         if isinstance(reply, Refusal):
             raise UsageError(f"The hub's store refuses the message: {reply.text}")
 
-    def _take_replies(self, entries: list[Any]) -> None:
+    def _receive_replies(self, entries: list[Any]) -> None:
         for _, fields in entries:
             if not fields or fields[0] != b"m":
                 continue  # an entry that only wakes the reader (`Reader.follow`)

@@ -7,7 +7,6 @@ a kernel live in `hub`, on one thread of their own (`host.background`), one `ses
 Rules
 - A server of a `.mcp.json` starts only after the user has allowed exactly its entry.
 - A replay starts none: a record is found by the references, and its calls are never run again.
-- The SDK (package `mcp`) is imported when the first server starts.
 - Servers may list tools, run them, report progress and ask the user (`elicitation`). Sampling is
   refused, and no folders (roots) are offered.
 """

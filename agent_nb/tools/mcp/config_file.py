@@ -3,15 +3,12 @@
     {"mcpServers": {"NAME": {"command": "npx", "args": ["…"], "env": {"TOKEN": "${TOKEN}"}},
                     "OTHER": {"type": "http", "url": "https://…", "headers": {…}}}}
 
-Why: other programs read the same file, so that the user describes a server once.
+Why: other programs read the same file, so that the user describes a server once. But it may be a
+stranger's: reading it starts nothing, and a key of another program, such as a list of allowed
+tools, is ignored.
 
-Rules
-- The nearest file in the run's folder or above it is read. It may be a stranger's, so reading it
-  starts nothing.
-- A fault of one entry is kept in `faults`, so that the other entries can be used. A key that stands
-  twice, also inside an entry, is a fault of the whole file.
-- An entry with `"disabled": true` is left out. Keys of other programs are ignored, so that none of
-  them, such as a list of allowed tools, can allow anything here.
+Rule: a fault of one entry is kept in `faults`, so that the other entries can be used. A key that
+stands twice, also inside an entry, is a fault of the whole file.
 """
 
 from __future__ import annotations

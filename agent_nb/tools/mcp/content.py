@@ -1,11 +1,7 @@
 """Convert the result of an MCP tool to what our tools return: text or JSON, and pictures.
 
-Why: a server often sends one result as text and as JSON, and the model should read it once.
-
-Rules
-- Text that only repeats the structured content, or one of its fields, is dropped.
-- The text of an embedded file is kept. Sounds, other files and links are described in words, and so
-  are pictures of other types or beyond `_MOST_PICTURES`. Nothing is fetched.
+Why: a server often sends one result as text and as JSON, and the model should read it once. So text
+that only repeats the structured content, or one of its fields, is dropped. Nothing is fetched.
 """
 
 from __future__ import annotations

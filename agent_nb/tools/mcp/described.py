@@ -2,12 +2,9 @@
 
 Why: the runner, the policy and approval then treat it like any other tool.
 
-Rules
-- The effect of the tool is `outside`, whatever the server says: the server's hints can only make
-  approval stricter.
-- A tool that its server calls destructive needs an approval of its own, not one of the whole run.
-- Text of the server for the model is bounded and loses characters that people cannot see.
-- The server validates the arguments; its error message goes to the model.
+Rule: the effect of the tool is `outside`, whatever the server says: the server's hints can only
+make approval stricter. One that it calls destructive needs an approval of its own, not one of the
+whole run. Text of the server for the model is bounded and loses characters that people cannot see.
 """
 
 from __future__ import annotations

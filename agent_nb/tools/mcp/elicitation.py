@@ -1,13 +1,10 @@
 """Questions of a server to the user (elicitation): a form, asked field by field at the keyboard.
 
-Why: a server may need an answer that only the user has, such as a name or a choice.
+Why: a server may need an answer that only the user has, such as a name or a choice. Its texts are
+shown escaped and bounded.
 
-Rules
-- Where nobody can be asked, questions are declined. So are forms of more than `_MOST_FIELDS`
-  fields, and questions that send the user to an address: whether it is safe cannot be judged here.
-- The end of the input, or three unclear answers to one field, cancel the form.
-- Texts of the server are shown escaped and bounded.
-- An answer is checked for the type and choices of its field; the server checks bounds and patterns.
+Rule: where nobody can be asked, questions are declined. So are longer forms, and questions that
+send the user to an address: whether it is safe cannot be judged here.
 """
 
 from __future__ import annotations

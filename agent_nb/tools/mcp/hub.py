@@ -1,17 +1,16 @@
 """The sessions with MCP servers in this process, shared by all runs.
 
-Why: a server takes seconds to start and may keep a state that later calls need.
+Why: a server takes seconds to start and may keep a state that later calls need. It ends with the
+process, and when the extension is unloaded.
 
-Rules
-- A session belongs to exactly one entry. Once an entry has changed, the next request for its list
-  of tools ends the session of the old entry.
-- No server starts in a process that only replays records.
-- Every server ends with the process, and when the extension is unloaded.
+Rule: a session belongs to exactly one entry. Once an entry has changed, the next request for its
+list of tools ends the session of the old entry.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -39,7 +38,10 @@ class Hub:
 
     def __init__(self) -> None:
         self._sessions: dict[str, Session] = {}
-        self._background = Background("agent_nb mcp", self._close_all, _EXIT)
+        self._inherited: list[dict[str, Session]] = []
+        self._background = Background("agent_nb mcp", self._close, _EXIT)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forget)
 
     def running(self, server: Server) -> bool:
         """Return whether the server of this entry runs."""
@@ -57,7 +59,7 @@ class Hub:
         Raises UsageError or NotAllowed if it may not start, and ToolError if it fails.
         """
         self._require_start(server)
-        return await self._background.run(self._list(server))
+        return await self._background.run(self._list_tools(server))
 
     async def call(
         self,
@@ -91,24 +93,24 @@ class Hub:
         """End all servers. A later call starts them again."""
         self._background.end()
 
-    async def _list(self, server: Server) -> ServerTools:
-        sessions = list(self._sessions.values())
-        outdated = [session for session in sessions if _is_outdated(session.server, server)]
-        for session in outdated:
-            self._sessions.pop(session.server.digest, None)
-        await asyncio.gather(*(session.close() for session in outdated))
+    async def _list_tools(self, server: Server) -> ServerTools:
+        outdated = [
+            session
+            for digest, session in list(self._sessions.items())
+            if server.file and digest != server.digest  # another entry of its file and name
+            if (session.server.file, session.server.name) == (server.file, server.name)
+        ]
+        await self._close(outdated)
         session = self._get_session(server)
-        tools = await session.tools()
+        tools = await session.list_tools()
         return ServerTools(tools, session.about)
 
     def _get_session(self, server: Server) -> Session:
         """Return the session of an entry; a new one, which is not started, if it has none."""
-        session = self._sessions.get(server.digest)
-        if session is None:
-            new = Session(server, dict(collect_secrets()))
-            # another thread may have put one there meanwhile
-            session = self._sessions.setdefault(server.digest, new)
-        return session
+        # another thread may put one there meanwhile
+        return self._sessions.get(server.digest) or self._sessions.setdefault(
+            server.digest, Session(server, dict(collect_secrets()))
+        )
 
     def _require_start(self, server: Server) -> None:
         """Raise UsageError or NotAllowed if the server may not start in this process."""
@@ -116,16 +118,21 @@ class Hub:
             raise UsageError(f"The MCP server {quote_ascii(server.name)} is not started. {why}")
         server.require_permission()
 
-    async def _close_all(self) -> None:
-        sessions = list(self._sessions.values())
-        self._sessions.clear()
-        await asyncio.gather(*(session.close() for session in sessions))
+    async def _close(self, sessions: list[Session] | None = None) -> None:
+        """End sessions; None: all."""
+        chosen = list(self._sessions.values()) if sessions is None else sessions
+        for session in chosen:
+            self._sessions.pop(session.server.digest, None)
+        # all end before one raises
+        endings = (session.close() for session in chosen)
+        for fault in await asyncio.gather(*endings, return_exceptions=True):
+            if isinstance(fault, BaseException):
+                raise fault
 
-
-def _is_outdated(earlier: Server, server: Server) -> bool:
-    """Return whether `earlier` is another entry with the file and name of `server`."""
-    is_same = (earlier.file, earlier.name) == (server.file, server.name)
-    return server.file != "" and is_same and earlier.digest != server.digest
+    def _forget(self) -> None:
+        """Begin anew in a forked child; if freed, the parent's sessions would close its pipes."""
+        self._inherited.append(self._sessions)
+        self._sessions = {}
 
 
 HUB = Hub()

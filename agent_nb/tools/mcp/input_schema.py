@@ -1,10 +1,9 @@
 """Clean the JSON schema that an MCP server gives for a tool's arguments.
 
-Why: a server may send anything, and a provider refuses a whole request for one faulty schema.
+Why: a server may send anything, and a provider refuses a whole request for one faulty schema. So a
+keyword whose value has the wrong type is dropped.
 
 Rules
-- A keyword whose value has the wrong type, NaN and infinities included, is dropped. Arguments may
-  be named like keywords (`type`, `enum`): their names stay.
 - Characters that people cannot see are removed from all texts, since the model reads them.
 - The top is the schema of an object without alternatives, which providers refuse there; the server
   still checks the arguments against them.

@@ -3,11 +3,8 @@
 Why: a user who allows an entry must see all of it (`Server.describe`), but a list of servers stays
 in the notebook and reaches everyone who gets the file.
 
-Rules
-- These are hidden: values whose names speak of secrets; the user, query and fragment of an address;
-  secrets that the caller's filter `clean` finds.
-- In a text such as `run --token abc def` or `{"token": "abc"}`, everything after the name is
-  hidden: only a shell or the program knows where the value ends.
+Rule: in a text such as `run --token abc def` or `{"token": "abc"}`, everything after the name is
+hidden: only a shell or the program knows where the value ends.
 """
 
 from __future__ import annotations
@@ -26,8 +23,6 @@ _ADDRESS = re.compile(r"(?<=://)(?:[^\s/?#]*@)?([^\s?#]*)([?#]\S*)?")
 _NAMED = re.compile(
     r"""(?<![\w.-])(?:([\w.-]++)(?:\\*["'])?\s?[=:]\s*(?=\S)|(-[\w.-]++)\s+(?=[^\s-]))"""
 )
-
-
 # the value behind such a name is a secret, unlike that of `--key-file`, `--max-tokens`, `--keymap`
 _NAMES_VALUE = re.compile(
     r"(?i)(?:authorization|cookie|key|token|secret|password|passwd|credentials?|bearer|auth)$"

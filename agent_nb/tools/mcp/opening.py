@@ -1,12 +1,10 @@
 """Replace a run's references to MCP servers by the tools that these servers list now.
 
-Why: which tools a server has is known only while it runs.
+Every permission is checked before any server starts; the servers start at the same time.
 
-Rules
-- Every permission is checked before any server starts. The servers start at the same time.
-- If another tool of the run, or a built-in or installed tool, has the name `read`, the tool `read`
-  of the server `files` is offered as `files_read`: a policy's rule for the one must never allow the
-  other.
+Rule: a tool gets the name of its server before its own (`files_read`) if another tool of the run,
+or a built-in or installed tool, is called `read`: a policy's rule for the one must never allow the
+other.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from ..base import Tool
 from ..decorator import clean_name
 from .config_file import read_servers
 from .described import LARGEST_SCHEMA, ListedTool, make_tool, read_listed_tool
-from .hub import HUB, ServerTools
+from .hub import HUB
 from .references import Reference
 from .server import Server, quote_ascii
 
@@ -61,7 +59,13 @@ async def open_references(
     if stopped:
         status(f"starting the MCP server{'s' if stopped[1:] else ''} {', '.join(stopped)}")
     answers = await asyncio.gather(*(HUB.list_tools(request.server) for request in requests))
-    listings = list(map(_read_listing, answers))
+    listings: list[_Listing] = [
+        {
+            tool.name: read_listed_tool(tool) if len(tool.name) <= LONGEST_NAME else None
+            for tool in answer.tools
+        }
+        for answer in answers
+    ]
     chosen = [
         (request.server, tool)
         for request, listing in zip(requests, listings, strict=True)
@@ -77,13 +81,6 @@ async def open_references(
         for request, answer, listing in zip(requests, answers, listings, strict=True)
     ]
     return tools, lists
-
-
-def _read_listing(answer: ServerTools) -> _Listing:
-    return {
-        tool.name: read_listed_tool(tool) if len(tool.name) <= LONGEST_NAME else None
-        for tool in answer.tools
-    }
 
 
 def _group_by_server(references: Iterable[Reference], folder: str) -> list[_ServerRequest]:
@@ -145,17 +142,24 @@ def _choose_tool(server: Server, name: str, listing: _Listing) -> ListedTool:
 def _make_names(chosen: list[tuple[Server, ListedTool]], reserved: Collection[str]) -> list[str]:
     """Return the names by which the model calls the tools: all different, none `reserved`."""
     plain = [clean_name(tool.name) for _, tool in chosen]
+    long = [clean_name(f"{server.name}_{n}") for (server, _), n in zip(chosen, plain, strict=True)]
     counts = Counter(plain)
-    names: list[str] = []
-    for (server, _), name in zip(chosen, plain, strict=True):
-        if name in reserved or counts[name] > 1:
-            name = clean_name(f"{server.name}_{name}")  # noqa: PLW2901
-        number, first = 1, name
-        while name in {*reserved, *names}:
+    unclear = {n for n, name in enumerate(plain) if name in reserved or counts[name] > 1}
+    longer = unclear
+    while longer:  # names that equal the long name of another tool become long, too
+        taken = {long[n] for n in longer}
+        longer = {n for n, name in enumerate(plain) if name in taken} - unclear
+        unclear = unclear | longer
+    names = [long[n] if n in unclear else name for n, name in enumerate(plain)]
+    used = set(reserved)
+    # a number must not depend on the order in which servers list their tools
+    for n in sorted(range(len(names)), key=lambda n: (chosen[n][0].name, chosen[n][1].name)):
+        number, first = 1, names[n]
+        while names[n] in used:
             number += 1
             # the longest name has 64 characters, and `number` may have five
-            name = f"{first[:58]}_{number}"  # noqa: PLW2901
-        names.append(name)
+            names[n] = f"{first[:58]}_{number}"
+        used.add(names[n])
     return names
 
 

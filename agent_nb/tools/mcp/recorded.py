@@ -1,12 +1,4 @@
-"""Stand-ins for the tools of MCP servers that a record lists, for its replay.
-
-Why: a replay starts no server, but it checks the recorded calls against today's policy, which needs
-the names and schemas of the tools.
-
-Rules
-- They never run: their effect is `outside`, and a replay never repeats such a call.
-- A record may come from a stranger: entries that do not describe a tool are left out.
-"""
+"""Stand-ins for a record's MCP tools: a replay checks their calls against today's policy."""
 
 from __future__ import annotations
 

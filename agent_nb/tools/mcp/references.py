@@ -1,8 +1,4 @@
-"""Tools of servers that a run asks for by name: `mcp:NAME`, `mcp:NAME/TOOL`.
-
-Why: which tools a server has is known only while it runs. The reference stands for them until a run
-starts live, and in the digests by which a record is found.
-"""
+"""Tools of MCP servers that a run asks for by name, before the servers run (`mcp:NAME`, …/TOOL)."""
 
 from __future__ import annotations
 

@@ -1,12 +1,11 @@
 """A server as its entry describes it: a command, or the address of an HTTP server.
 
-Why: a permission, a session and a reference must all mean exactly the same entry.
+Why: a permission, a session and a reference must all mean exactly the same entry. So the entry is a
+value: nothing here starts a server, and only `expand` fills in variables.
 
 Rules
-- The entry is a value: nothing here starts a server, and only `expand` fills in variables.
-- The digest covers everything that decides what runs and what it receives.
-- A permission to start covers exactly one entry, since its command may be a stranger's; the program
-  behind it may change. A server made in code needs none: the author of the code runs it.
+- The digest covers everything that decides what runs and what it receives. A permission covers
+  exactly one entry, since its command may be a stranger's; the program behind it may change.
 - People read an entry as exact quoted text, in which everything but printable ASCII is escaped:
   control characters, look-alike letters, marks that reorder a line.
 """
@@ -50,6 +49,9 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     headers: dict[str, str] = {}
     timeout: float | None = None
     file: str = ""
+
+    def __repr__(self) -> str:  # without arguments, variables, headers and address: they hold keys
+        return f"Server({self.name!r}, {self.command!r}, file={self.file!r})"
 
     @property
     def digest(self) -> str:

@@ -3,18 +3,16 @@
 Why: a server may start slowly, hang or crash, and a run must then get an error that says so.
 
 Rules
-- Everything here runs on the thread of the `hub`.
-- A session starts once, however many runs want it, within a time limit.
+- Everything here runs on the thread of the `hub`. A session starts once, however many runs want it.
 - A call that a crash interrupts fails, and the next call starts the server again. Only the request
   for the list of tools is repeated, once.
-- Messages hold no secret of the entry and no invisible character, and are bounded.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from functools import partial
 from typing import Any
 
@@ -51,8 +49,8 @@ class _Connection:
     """One connection to the server, from its start to its end.
 
     `client`: the SDK's client while calls can be made, else None. `ready`: is done when the start
-    has succeeded or failed. `closing`: set to end the connection. `scope`: cancelled to give up a
-    start; unlike a cancel of `task`, which holds the connection, it lets the process be ended.
+    has succeeded or failed. `link.ended`: set to end it. `scope`: cancelled to give up a start;
+    unlike a cancel of `task`, which holds the connection, it lets the process be ended.
     """
 
     task: asyncio.Task[None]
@@ -61,7 +59,6 @@ class _Connection:
         self.errors = StderrTail(redaction)
         self.link = Link()
         self.client: Any = None
-        self.closing = asyncio.Event()
         self.scope = anyio.CancelScope()
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         # read the exception: asyncio would log it if nothing waits for `ready` any more
@@ -88,6 +85,7 @@ class Session:
         # the newest one, which may have ended; None after `close`
         self._connection: _Connection | None = None
         self._starting = asyncio.Lock()
+        self._closed = False
         self._keyboards: list[Keyboard | None] = []  # of the running calls, oldest first
 
     @property
@@ -95,12 +93,12 @@ class Session:
         """Whether calls can be made."""
         return self._connection is not None and self._connection.is_alive
 
-    async def tools(self) -> list[Any]:
+    async def list_tools(self) -> list[Any]:
         """Return the server's tools now, at most `_MOST_TOOLS`, as SDK values. Raises ToolError."""
         tools: list[Any] = []
         cursor: str | None = None
         for _ in range(_MOST_PAGES):
-            page = await self._request(partial(_request_page, cursor=cursor), again=True)
+            page = await self._request(partial(self._request_page, cursor=cursor), again=True)
             tools += page.tools
             cursor = page.next_cursor
             if cursor is None or len(tools) >= _MOST_TOOLS:
@@ -126,11 +124,16 @@ class Session:
         return Pictured(clean, pictures) if pictures else clean
 
     async def close(self) -> None:
-        """End the session and its process; wait at most `_END_TIMEOUT` seconds."""
+        """End the session for good, and its process; wait at most `_END_TIMEOUT` seconds."""
+        self._closed = True
+        await self._disconnect()
+
+    async def _disconnect(self) -> None:
+        """End the connection and its process; the next request starts the server again."""
         connection, self._connection = self._connection, None
         if connection is None:
             return
-        connection.closing.set()
+        connection.link.ended.set()
         if self.state == "starting":
             connection.scope.cancel()
         await asyncio.wait([connection.task], timeout=_END_TIMEOUT)
@@ -141,7 +144,8 @@ class Session:
         async with self._starting:
             if self._connection is not None and self._connection.is_alive:
                 return self._connection
-            await self.close()
+            await self._disconnect()
+            self._require_open()
             import_sdk()
             server = self.server.expand(DIVERTED.original_environment())
             for secret in server.secrets.values():
@@ -149,23 +153,33 @@ class Session:
             self._redaction = Redaction({**self._secrets, **server.secrets})
             connection = self._connection = _Connection(self._redaction)
             self.state = "starting"
-            connection.task = asyncio.create_task(self._serve(server, connection))
+            # a question may arrive in this task, which outlives the call that starts it
+            context = copy_context()
+            context.run(_keyboard_of_call.set, None)
+            serving = self._serve(server, connection)
+            connection.task = asyncio.create_task(serving, context=context)
             try:
                 async with asyncio.timeout(START_TIMEOUT):
                     await asyncio.shield(connection.ready)
             except TimeoutError:
                 why = f"It did not answer within {START_TIMEOUT:g} seconds"
             except asyncio.CancelledError:
-                await self.close()
+                await self._disconnect()
                 raise
             except Exception as fault:
                 why = _explain_failure(fault, server, connection.link.status)
             else:
                 return connection
-            await self.close()
+            await self._disconnect()
+            self._require_open()
             self.state = "failed"
             text = f"The MCP server {quote_ascii(self.server.name)} could not be started. {why}"
             raise ToolError(self._safe_text(text, connection.errors))
+
+    def _require_open(self) -> None:
+        """Raise ToolError if the hub has dropped this session: nothing would end the server."""
+        if self._closed:
+            raise ToolError(f"The MCP server {quote_ascii(self.server.name)} was stopped.")
 
     async def _request(
         self, request: Callable[[Any], Awaitable[Any]], *, again: bool = False
@@ -180,25 +194,36 @@ class Session:
             return await request(connection.client)
         except Exception as fault:  # the server's answer, a lost connection, an invalid result
             code = getattr(fault, "code", None)
-            text = str(fault) if code is not None else f"{type(fault).__name__}: {fault}"
+            is_clear = code is not None or isinstance(fault, ToolError)
+            text = str(fault) if is_clear else f"{type(fault).__name__}: {fault}"
         is_lost = code == _CLOSED_CODE or (self.server.url and _LOST_TEXT in text)
         if not (is_lost or connection.link.ended.is_set()):
             raise ToolError(self._safe_text(text))
         # unless another call that lost the same connection has started the server again meanwhile
         if self._connection is connection:
-            await self.close()
+            await self._disconnect()
         if again:
             return await self._request(request)
         what = "closed the connection" if self.server.url else "ended"
         text = f"The MCP server {quote_ascii(self.server.name)} {what} during the call. The next call starts it again"
         raise ToolError(self._safe_text(text, connection.errors))
 
+    async def _request_page(self, client: Any, cursor: str | None) -> Any:
+        """Return a page of the list of tools; `cursor`: where it begins, None: the first one."""
+        try:
+            async with asyncio.timeout(START_TIMEOUT):
+                return await client.list_tools(cursor=cursor)
+        except TimeoutError:
+            name = quote_ascii(self.server.name)
+            text = f"The MCP server {name} did not list its tools within {START_TIMEOUT:g} seconds."
+            raise ToolError(text) from None
+
     async def _serve(self, server: Server, connection: _Connection) -> None:
         """Hold a connection until it is closed or ends."""
         from ...host import __version__
 
         mcp, link = import_sdk(), connection.link
-        why: BaseException = ConnectionError("it ended before it had answered")
+        why: BaseException = EOFError()
         try:
             with connection.scope:
                 async with mcp.Client(
@@ -211,7 +236,7 @@ class Session:
                     self.about = self._safe_text(about)[:_LONGEST_ABOUT]
                     connection.client, self.state = client, "running"
                     connection.ready.set_result(None)
-                    await _wait_for_any(connection.closing, link.ended)
+                    await link.ended.wait()
         except Exception as fault:
             why = fault
         finally:
@@ -238,26 +263,6 @@ class Session:
         return await answer_elicitation(self.server.name, params, _keyboard_of_call.get() or newest)
 
 
-async def _request_page(client: Any, cursor: str | None) -> Any:
-    """Return a page of the list of tools; `cursor`: where it begins, None: the first one."""
-    try:
-        async with asyncio.timeout(START_TIMEOUT):
-            return await client.list_tools(cursor=cursor)
-    except TimeoutError:
-        why = f"it did not list its tools within {START_TIMEOUT:g} seconds"
-        raise TimeoutError(why) from None
-
-
-async def _wait_for_any(*events: asyncio.Event) -> None:
-    """Return once one of the events is set."""
-    tasks = [asyncio.create_task(event.wait()) for event in events]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-
-
 def _explain_failure(fault: BaseException, server: Server, status: int) -> str:
     """Return why a server did not start; `status` is that of its last HTTP response."""
     if status in (401, 403):
@@ -270,6 +275,6 @@ def _explain_failure(fault: BaseException, server: Server, status: int) -> str:
         return f"The command {quote_ascii(server.command)} or its folder was not found"
     if isinstance(fault, PermissionError):
         return f"The command {quote_ascii(server.command)} may not be executed"
-    if getattr(fault, "code", None) == _CLOSED_CODE:
+    if isinstance(fault, EOFError) or getattr(fault, "code", None) == _CLOSED_CODE:
         return "It ended before it had answered"
     return f"{type(fault).__name__}: {fault}".rstrip(". ")

@@ -1,23 +1,25 @@
 """The last text that an MCP server wrote to stderr, for error messages.
 
-Why: a server that fails to start usually writes the reason there.
-
-Rules
-- Only the end of the text is kept, but all of it is read: a server blocks when its pipe is full.
-- Secrets are replaced before the text is cut, since half a key would not be recognised.
+Only the end of the text is kept, but all of it is read: a server blocks when its pipe is full.
+Secrets are replaced before the text is cut, since half a key would not be recognised.
 """
 
 from __future__ import annotations
 
 import codecs
 import os
+import re
 import threading
+import unicodedata
 from typing import IO
 
 from ...wire import Redaction, strip_ansi
 
 LONGEST_TAIL = 1_500  # characters of stderr in a message
 _CHUNK = 65_536  # bytes of one read
+_JOINER = "\u200d"  # joins two emoji to one
+# a string for the terminal whose end has not come; its beginning is group 1
+_OPEN_STRING = re.compile(r"(\x1b[]PX^_k])[^\x07\x1b\x9c]*+\x1b?\Z")
 
 
 class StderrTail:
@@ -30,6 +32,7 @@ class StderrTail:
         self._redaction = redaction
         self._filter = redaction.stream()
         self._text = ""
+        self._is_cut = False  # the beginning of the text was dropped
         read_end, write_end = os.pipe()
         self.pipe: IO[str] = os.fdopen(write_end, "w", encoding="utf-8")
         self._ended = threading.Event()  # every process has closed its write end
@@ -50,9 +53,9 @@ class StderrTail:
         A `…` precedes a text that is cut.
         """
         self._ended.wait(wait)
-        # filtered again: a key with colours inside is whole only without them
-        text = self._redaction.value(strip_ansi(self._text)).strip()
-        return text if len(text) <= LONGEST_TAIL else f"…{text[-LONGEST_TAIL:]}"
+        text = self._text.strip()
+        shown = _cut_beginning(text, LONGEST_TAIL)
+        return f"…{shown}" if self._is_cut or shown != text else text
 
     def _read(self, read_end: int) -> None:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -63,5 +66,22 @@ class StderrTail:
         self._ended.set()
 
     def _keep(self, text: str) -> None:
-        # twice as much as is shown, since `text` removes escape sequences
-        self._text = (self._text + text)[-2 * LONGEST_TAIL :]
+        # filtered again: a key with colours inside is whole only without them
+        whole = self._redaction.value(strip_ansi(self._text + text))
+        limit = 2 * LONGEST_TAIL  # more than is shown, for what is removed when its end has come
+        rest, opening = "", _OPEN_STRING.search(whole) if len(whole) > limit else None
+        if opening is not None:  # its end may come, and goes with its beginning only
+            whole, rest = whole[: opening.end(1)], whole[opening.end(1) :][-limit:]
+        shortened = _cut_beginning(whole, limit)
+        self._is_cut = self._is_cut or shortened != whole
+        self._text = shortened + rest
+
+
+def _cut_beginning(text: str, size: int) -> str:
+    """Return at most the last `size` characters of a text; no mark stands without its letter."""
+    if len(text) <= size:
+        return text
+    at = len(text) - size
+    while at < len(text) and (text[at] == _JOINER or unicodedata.category(text[at])[0] == "M"):
+        at += 1
+    return text[at:]

@@ -6,7 +6,6 @@ Rules
 - A process gets only the SDK's default variables and those of its entry, no other keys.
 - Over HTTP each request has its own connection: on a shared one, the client would take stray bytes
   after an answer for the next answer.
-- The end of the connection is noted (`Link.ended`) when it happens, not when the next call fails.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
 """The question before a call: what the call would do and change, and the controls that answer it.
 
-Why: the user allows code to run on this machine, so nothing that it does may be hidden: neither by
-a cut, nor by a carriage return or an escape sequence, which a terminal obeys.
+Why with care: the user allows code to run on this machine, so nothing that it does may be hidden,
+neither by a cut nor by a carriage return or an escape sequence, which a terminal obeys. Arguments
+and preview are drawn in full, within the bounds of `values.bound_text` and `draw.data` (JSON).
 
-Rules
-- The arguments and the preview are drawn in full, up to the bounds of `values.bounded` and of JSON
-  trees (`draw.data`): the user must see what the answer allows. A preview that is a diff stands in
-  place of the long texts among the arguments; any other, which may leave some of a text out, stands
-  below them.
-- One row of controls at a time: the answers, or what one of them opened (`Context.opened`).
+Rule: a preview that is a diff stands in place of the long texts among the arguments. Any other may
+leave out some of a text, so it stands below them.
 """
 
 from __future__ import annotations
@@ -78,7 +75,7 @@ def _change(state: CallCard, args: dict[str, Any]) -> tuple[Node, ...]:
     preview = _extra(state).get("preview")
     if not isinstance(preview, str) or not preview.strip():
         return values.argument_nodes(state.name, args)
-    text = show_hidden(values.bounded(preview))
+    text = show_hidden(values.bound_text(preview))
     if not values.is_diff(preview):
         return (*values.argument_nodes(state.name, args), Pre(text))
     short = {k: v for k, v in args.items() if not (isinstance(v, str) and values.is_long(v))}
@@ -114,17 +111,16 @@ def _controls(state: CallCard, context: Context) -> tuple[Node, ...]:
 
 
 def _first_controls(state: CallCard, context: Context) -> Node:
-    """Return the first row of controls."""
     ids = _ids(state)
     # a call with a warning is asked about each time
     always = () if _warning(state) else (Button("always", "Always…", ids),)
     buttons = (
-        Button("approve", "Approve", ids, tone="ok", busy="Approved", hint=_key("A")),
-        Button("refuse", "Deny", ids, tone="bad", hint=_key("D")),
-        Button("edit", "Edit", ids, hint=_key("E")),
+        Button("approve", "Approve", ids, tone="ok", busy="Approved", hint="Key: A"),
+        Button("refuse", "Deny", ids, tone="bad", hint="Key: D"),
+        Button("edit", "Edit", ids, hint="Key: E"),
         *always,
     )
-    return Buttons(_disable_pressed(buttons, context))
+    return _button_row(buttons, context)
 
 
 def _always(state: CallCard, context: Context) -> tuple[Node, ...]:
@@ -153,21 +149,20 @@ def _always(state: CallCard, context: Context) -> tuple[Node, ...]:
             hint=f"No call of {name} is asked about until this run ends.",
         ),
         *((lasting,) if context.lasting else ()),
-        Button("back", "Back", ids, hint=_key("Escape")),
+        Button("back", "Back", ids, hint="Key: Escape"),
     )
     heading = text_row("Approve, and from now on always:", "", wrap=True)
-    return (heading, Buttons(_disable_pressed(buttons, context)))
+    return (heading, _button_row(buttons, context))
 
 
 def _refuse(state: CallCard, context: Context) -> tuple[Node, ...]:
     """Return the field for the reason of a denial, and its buttons."""
     ids = _ids(state)
     buttons = (
-        Button("deny", "Deny", ids, tone="bad", busy="Denied", hint=_key("Enter")),
-        Button("back", "Back", ids, hint=_key("Escape")),
+        Button("deny", "Deny", ids, tone="bad", busy="Denied", hint="Key: Enter"),
+        Button("back", "Back", ids, hint="Key: Escape"),
     )
-    editor = Editor(_about(state), (fields.make_reason_field(),))
-    return (editor, Buttons(_disable_pressed(buttons, context)))
+    return (Editor(_about(state), (fields.REASON_FIELD,)), _button_row(buttons, context))
 
 
 def _edit(state: CallCard, args: dict[str, Any], context: Context) -> tuple[Node, ...]:
@@ -175,28 +170,29 @@ def _edit(state: CallCard, args: dict[str, Any], context: Context) -> tuple[Node
     ids = _ids(state)
     about = _about(state)
     faults = context.faults.get(about, {})
-    editable = fields.make_fields(args, context.schemas.get(about, {}))
-    key = _key("Shift+Enter")
+    editable = tuple(
+        structs.replace(field, fault=faults.get(field.name, ""))
+        for field in fields.make_fields(args, context.schemas.get(about, {}))
+    )
+    key = "Key: Shift+Enter"
     buttons = (
         Button("submit", "Approve as edited", ids, tone="ok", busy="Approved", hint=key),
-        Button("back", "Back", ids, hint=_key("Escape")),
+        Button("back", "Back", ids, hint="Key: Escape"),
     )
-    editor = Editor(about, fields.add_faults(editable, faults), faults.get(fields.CALL, ""))
-    return (editor, Buttons(_disable_pressed(buttons, context)))
+    editor = Editor(about, editable, faults.get(fields.CALL, ""))
+    return (editor, _button_row(buttons, context))
 
 
-def _key(name: str) -> str:
-    return f"Key: {name}"
-
-
-def _disable_pressed(buttons: tuple[Button, ...], context: Context) -> tuple[Button, ...]:
-    """Return the buttons; after a press of one, none can be pressed."""
+def _button_row(buttons: tuple[Button, ...], context: Context) -> Buttons:
+    """Return the buttons as a row; after a press of one, none can be pressed."""
     if not any(b.key in context.pressed for b in buttons):
-        return buttons
+        return Buttons(buttons)
     labels = ((b.key in context.pressed and b.busy) or b.label for b in buttons)
-    return tuple(
-        structs.replace(button, label=label, enabled=False, hint="")
-        for button, label in zip(buttons, labels, strict=True)
+    return Buttons(
+        tuple(
+            structs.replace(button, label=label, enabled=False, hint="")
+            for button, label in zip(buttons, labels, strict=True)
+        )
     )
 
 

@@ -1,22 +1,15 @@
-"""What a card is (a function from the state of one card to a node), and how it is found.
+"""What a card is: a function from the state of one thing in a run (a call, an answer) to a node.
 
-Why a function: the same card is drawn live, in a saved page, in a terminal and in tests.
-
-A new kind of card is one file in this folder (attribute `card`), or an entry point of the group
-`agent_nb.cards`. Three names of cards draw a part of a call of the tool NAME:
-
-    tool-NAME       its result
-    progress-NAME   its progress while it runs
-    call-NAME       the whole call when it has ended, in place of the built-in fold
-
-Each gets the whole state of the call (`view.state.cards.CallCard`: `data` is its latest progress
-data, `output` what it printed).
+A card is a plug-in: a file in this folder with the attribute `card`, or an entry point of the group
+`agent_nb.cards`. Three names draw a part of a call of the tool NAME: `tool-NAME` its result,
+`progress-NAME` its progress while it runs, `call-NAME` the whole call when it has ended, in place
+of the built-in fold. Each gets the state of the whole call (`view.state.cards.CallCard`):
 
     # my_package/cards.py
     from agent_nb.view.nodes import Bar
 
     def epochs(state, context):
-        if state.data:
+        if state.data:  # the latest progress data
             return Bar(state.data["epoch"] / 10, f"epoch {state.data['epoch']} of 10")
 
     # pyproject.toml
@@ -24,10 +17,8 @@ data, `output` what it printed).
     progress-train = "my_package.cards:epochs"
 
 Rules
-- A card is pure: the same state and context yield nodes that look the same.
-- A card returns None to show nothing; a card of a part of a call, to leave it to the built-in card.
-- If a card of a part of a call raises, or returns something other than a node or None, the view
-  shows that fault in its place.
+- A card reads its arguments alone: the live view, the saved page and the terminal draw it alike.
+- None shows nothing; from a card of a part of a call, it leaves the part to the built-in card.
 """
 
 from __future__ import annotations
@@ -53,7 +44,7 @@ CallPart = Literal["tool", "progress", "call"]
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """What a card may depend on besides its state: where it is drawn, and the reader's choices."""
+    """Where a card is drawn, and what its reader has chosen."""
 
     now: float | None = None  # epoch seconds; None: the page is drawn once, or its run has ended
     live: bool = False  # the page has widgets, so that buttons can be drawn
@@ -86,8 +77,8 @@ def prose(
 ) -> tuple[Node, ...]:
     """Return a text as markdown: one node, or three if it is too long for a saved page.
 
-    Such a page shows the head, the size of what is left out, and the tail. `growing` is
-    `Prose.open`; `dim`, `key`: see `Prose`.
+    Then the page shows the head, the size of what is left out, and the tail. `growing`: more text
+    may come; `dim`, `key`: see `Prose`.
     """
     if context.live or len(text) <= LONGEST:
         return (Prose(text, open=growing, dim=dim, key=key),)
@@ -115,9 +106,9 @@ def draw(state: Any, context: Context, kind: str = "") -> Node | None:
 
 
 def custom(part: CallPart, state: CallCard, context: Context) -> Node | None:
-    """Return what the card `PART-NAME` (see the head of this file) draws of a call.
+    """Return what the installed card `PART-NAME` draws of a call.
 
-    Returns None if there is no such card, or if it leaves the part to the built-in card.
+    Returns None if there is none, or if it leaves the part to the built-in card.
     """
     name = f"{part}-{state.name}"
     # our own files are plug-ins with hyphens: `call_add_cell.py` is `call-add-cell`

@@ -3,13 +3,9 @@
 Its line says what the call does (`call_line`) and its status. It opens to the question or the
 arguments, the progress and the output, and, once the call has ended, to the result.
 
-Why long: what a call shows depends on its status, and each part is shown once: on the line, in the
-output, or in the result.
-
 Rules
-- The line and the arguments keep their place when the call ends.
+- Each thing is shown once: on the line, in the output, or in the result.
 - The pictures of an ended call stand below the fold, where they stay visible when it closes.
-- The body does not repeat what the line or the output already shows.
 """
 
 from __future__ import annotations
@@ -19,25 +15,25 @@ import re
 
 from msgspec.structs import replace
 
-from ...wire import Shown, without_captions
+from ...wire import Attachment, without_captions
 from .. import values
 from ..call_line import describe_call, find_language
 from ..format import (
     MOVING,
-    chip,
     clip_text,
+    draw_status,
+    extract_gist,
+    find_icon,
     format_duration,
-    gist,
-    icon,
+    format_json,
     join_parts,
-    short,
     text_row,
 )
 from ..nodes import Bar, Code, Fold, Html, Json, Node, Pre, Row, Stack, T, Tone
-from ..parts import take_out
+from ..parts import separate_charts
 from ..progress_words import progress_words
 from ..state.cards import CallCard, RespondCard
-from ..values import bounded
+from ..values import bound_text
 from ..visible import show_hidden
 from . import approval
 from .base import Context, custom
@@ -48,13 +44,15 @@ OUTPUT_CHARACTERS, OUTPUT_LINES = 1600, 10
 ARGUMENT_CHARACTERS, ARGUMENT_LINES = 4000, 8
 LINE_CHARACTERS = 84  # that fit on the line of a call
 NARROW_CHARACTERS = 16  # of a gist that a narrow line has room for
-TRACEBACK = "Traceback (most recent call last):"
 # statuses of failed calls: drawn open even inside another call, with the message in red
 FAILED = ("error", "denied", "timeout")
 CELLS = ("python",)  # tools whose code runs as a cell
 # the text that Plotly and Altair print in place of a chart
 _CHART = re.compile(r"\A[\w.]*(?:Chart|Figure\w*)\(.*\)(?:\n|\Z)", re.DOTALL)
-IN_CELL = "[shown in the cell]\n"  # the line of a display without text (`tools.figures.IN_CELL`)
+# the text of a display that says nothing, or is missing (`tools.figures.IN_CELL`)
+_DISPLAY = re.compile(r"(?m)^(?:\[shown in the cell\]|<IPython\.core\.display\.\w+ object>)\n")
+# the beginning of a traceback; that of a syntax error has no heading
+_TRACE = re.compile(r'(?m)Traceback \(most recent call last\):|^ *File "<cell>", line')
 
 
 def card(state: CallCard, context: Context) -> Node:
@@ -69,7 +67,7 @@ def _draw_left_side(state: CallCard) -> tuple[T, ...]:
     """Return the left side of the line: glyph, name, server, the arguments in short."""
     line = describe_call(state.name, state.known)
     name = (
-        T(f"{icon(state.name)} ", tone="muted", mono=True, label="Tool"),
+        T(f"{find_icon(state.name)} ", tone="muted", mono=True, label="Tool"),
         T(state.name or "tool", bold=True, mono=True),
         *((T(f" · {clip_text(state.server, 40)}", tone="muted"),) if state.server else ()),
     )
@@ -87,7 +85,7 @@ def _draw_open(state: CallCard, context: Context) -> Node:
     body = (
         *_draw_arguments(state, context),
         *(_draw_progress(state) if installed is None else (installed,)),
-        *values.pictures(state.attachments, state.name),
+        *values.draw_attachments(state.attachments, state.name),
         *nested(state, context),
     )
     waiting = state.status == "waiting"
@@ -140,23 +138,22 @@ def _describe_status(state: CallCard, context: Context) -> tuple[T, ...]:
         return ()
     if state.status == "finished":
         ran = max(0.0, state.ended - state.started)
-        return chip(state.early or "ok", format_duration(ran) if state.started else "")
+        return draw_status(state.early or "ok", format_duration(ran) if state.started else "")
     is_timed = state.started and state.status == "running"
     ran = context.now - state.started if context.now is not None and is_timed else 0
-    return chip(state.status, format_duration(math.floor(ran)) if ran >= 1 else "")
+    return draw_status(state.status, format_duration(math.floor(ran)) if ran >= 1 else "")
 
 
 def _draw_ended(state: CallCard, context: Context) -> Node:
-    """Return an ended call."""
-    short_result = _shorten_result(state)
-    result = _draw_result(state, context)
+    short_result, installed = _shorten_result(state), custom("tool", state, context)
+    result = _draw_result(state, installed)
     if _is_answered_inside(state) or (short_result and short_text(result) == short_result):
         result = ()  # it is shown already
-    below = values.pictures(state.attachments, state.name)
+    below = values.draw_attachments(state.attachments, state.name)
     if shows_last_value(state):
         below = (*below, *(replace(n, below=True) if isinstance(n, Html) else n for n in result))
         result = ()
-    nested_runs, charts = take_out(nested(state, context))
+    nested_runs, charts = separate_charts(nested(state, context))
     below = (*below, *charts)
     fold = Fold(
         (Row(_draw_left_side(state), _describe_end(state, short_result)),),
@@ -164,7 +161,7 @@ def _draw_ended(state: CallCard, context: Context) -> Node:
             *called_with(state, short_result),
             *approval.decision_line(state),
             *nested_runs,
-            *_draw_output(state, context),
+            *_draw_output(state, installed),
             *result,
         ),
         open=not context.nested or state.status in FAILED,
@@ -177,18 +174,18 @@ def _draw_ended(state: CallCard, context: Context) -> Node:
 def _shorten_result(state: CallCard) -> str:
     """Return the result as the line of an ended call has it; "" for a failure."""
     if _is_answered_inside(state):
-        return gist(str(state.content), 60)
+        return extract_gist(str(state.content), 60)
     if state.status != "ok":
         return ""
-    figures = sum(Shown(attachment).is_figure for attachment in state.attachments)
-    return values.gist(state.content, state.display, pictures=figures)
+    figures = sum(Attachment(attachment).is_figure for attachment in state.attachments)
+    return values.describe_result(state.content, state.display, pictures=figures)
 
 
 def _describe_end(state: CallCard, short_result: str) -> tuple[T, ...]:
     """Return the right side of an ended call's line: its result in short, status and time."""
     about = T(short_result, tone="muted", cut=len(short_result) > NARROW_CHARACTERS)
     duration = format_duration(state.duration) if state.duration else ""
-    return (*((about, T("   ")) if short_result else ()), *chip(state.status, duration))
+    return (*((about, T("   ")) if short_result else ()), *draw_status(state.status, duration))
 
 
 def shows_last_value(state: CallCard) -> bool:
@@ -212,7 +209,7 @@ def short_text(result: tuple[Node, ...]) -> str:
     if isinstance(only, Pre):
         return only.text.strip()
     if isinstance(only, Json) and not isinstance(only.value, dict | list | str):
-        return short(only.value, 60)
+        return format_json(only.value, 60)
     return ""
 
 
@@ -231,7 +228,7 @@ def called_with(state: CallCard, about: str = "") -> tuple[Node, ...]:
     if change := approval.decided_change(state):
         return change
     if not state.args:  # what could not be parsed is shown as the model wrote it
-        raw = show_hidden(bounded(str(state.raw), 4000)).strip()
+        raw = show_hidden(bound_text(str(state.raw), 4000)).strip()
         return (Pre(raw),) if raw not in {"", "{}"} and state.status in FAILED else ()
     line = describe_call(state.name, state.args)
     if line.whole and len(line.text) + len(about) <= LINE_CHARACTERS:
@@ -239,42 +236,40 @@ def called_with(state: CallCard, about: str = "") -> tuple[Node, ...]:
     return values.argument_nodes(state.name, state.args)
 
 
-def _draw_output(state: CallCard, context: Context) -> tuple[Node, ...]:
+def _draw_output(state: CallCard, installed: Node | None) -> tuple[Node, ...]:
     """Return what an ended call printed, unless its result repeats it; it scrolls if it is long."""
-    if beyond_output(state, context) is not None:
+    if _find_remainder(state, installed) is not None:
         return ()
     text = _without_captions(state, str(state.output))
     return (Pre(text),) if text.strip() else ()
 
 
-def beyond_output(state: CallCard, context: Context) -> str | None:
+def _find_remainder(state: CallCard, installed: Node | None) -> str | None:
     """Return what follows the output in a result that begins by repeating the output.
 
-    None if it does not begin so, or if an installed card draws the result.
+    None if it does not begin so, or if an `installed` card draws the result.
     """
     output, content = str(state.output).rstrip("\n"), state.content
-    if not output or state.status != "ok" or state.display:
+    if installed is not None or not output or state.status != "ok" or state.display:
         return None
     if not isinstance(content, str) or not content.startswith(output):
-        return None
-    if custom("tool", state, context) is not None:
         return None
     return content[len(output) :].lstrip("\n")
 
 
 def outcome(state: CallCard, context: Context) -> tuple[Node, ...]:
     """Return what a terminal, which has printed the output already, prints at the end of a call."""
-    remainder = beyond_output(state, context)
-    result = _draw_result(state, context) if remainder is None else values.text_nodes(remainder)
+    installed = custom("tool", state, context)
+    remainder = _find_remainder(state, installed)
+    result = _draw_result(state, installed) if remainder is None else values.text_nodes(remainder)
     output = str(state.output)
     captions_printed = remainder is not None and without_captions(output) != output
-    pictures = () if captions_printed else values.pictures(state.attachments, state.name)
+    pictures = () if captions_printed else values.draw_attachments(state.attachments, state.name)
     return (*approval.decision_line(state), *nested(state, context), *result, *pictures)
 
 
-def _draw_result(state: CallCard, context: Context) -> tuple[Node, ...]:
-    """Return the result of a call; an installed card `tool-NAME` takes precedence."""
-    installed = custom("tool", state, context)
+def _draw_result(state: CallCard, installed: Node | None) -> tuple[Node, ...]:
+    """Return the result of a call; what an `installed` card `tool-NAME` drew takes precedence."""
     if installed is not None:
         return (installed,)
     if state.status == "ok":
@@ -282,7 +277,7 @@ def _draw_result(state: CallCard, context: Context) -> tuple[Node, ...]:
         if isinstance(content, str):
             content = _without_captions(state, content)
             # the text that stands for a chart is left out if the chart itself is shown
-            if any(Shown(attachment).chart[0] for attachment in state.attachments):
+            if any(Attachment(attachment).chart[0] for attachment in state.attachments):
                 content = _CHART.sub("", content)
         return values.value_nodes(content, state.display)
     return _draw_failure(state)
@@ -290,25 +285,25 @@ def _draw_result(state: CallCard, context: Context) -> tuple[Node, ...]:
 
 def _without_captions(state: CallCard, text: str) -> str:
     """Return a text without the captions of pictures, if the pictures themselves are shown."""
-    return without_captions(text).replace(IN_CELL, "") if state.attachments else text
+    return _DISPLAY.sub("", without_captions(text)) if state.attachments else text
 
 
 def _draw_failure(state: CallCard) -> tuple[Node, ...]:
     """Return the result of a call without success: message, data, and the traceback in a fold."""
     text = state.content if isinstance(state.content, str) else ""
+    text = text.removeprefix(str(state.output).rstrip("\n")).lstrip("\n")  # it is shown above
     plain = (state.display or {}).get("text/plain")
     trace = plain.strip() if isinstance(plain, str) else ""
-    if not trace and TRACEBACK in text:
-        printed, _, frames = text.partition(TRACEBACK)
-        trace = f"{TRACEBACK}{frames}".strip()
-        text = "" if state.output else printed.strip()  # the output shows it already
+    if not trace and (start := _TRACE.search(text)):
+        trace = text[start.start() :].strip()
+        text = "" if state.output else text[: start.start()].strip()  # shown with the output
     message = text or state.error or trace.rpartition("\n")[2]
-    first, _, rest = bounded(message.strip(), 2000).partition("\n")
+    first, _, rest = bound_text(message.strip(), 2000).partition("\n")
     tone: Tone = "bad" if state.status in FAILED else "muted"
     lines: list[Node] = [text_row(clip_text(first, 2000), tone, wrap=True)] if first else []
     lines += [Pre(rest)] if rest.strip() else []
     # without its first node, the last line of the traceback, which repeats the message
-    traceback: tuple[Node, ...] = values.traceback(trace)[1:] if "\n" in trace else ()
+    traceback: tuple[Node, ...] = values.draw_traceback(trace)[1:] if "\n" in trace else ()
     data = (Json(state.content),) if not isinstance(state.content, str) and state.content else ()
     return (*lines, *data, *traceback)
 

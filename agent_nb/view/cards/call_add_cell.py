@@ -1,21 +1,18 @@
 """An ended call of the tool `add_cell`: a cell that the model offers, and the button to insert it.
 
-Other calls are folds; this one is open, because an offered cell in a closed fold is overlooked.
-
-Rules
-- The code is text from a model: the drawers escape it, and it never runs from here.
-- The shown code is bounded (`values.bounded`); the button carries it whole.
-- The button exists while the run goes on; the chosen cell is inserted when the run ends.
+Other calls are folds; this one is open, because an offered cell in a closed fold is overlooked. A
+press only chooses the cell; it is inserted when the run ends. The shown code is bounded
+(`values.bound_text`); the button carries it whole.
 """
 
 from __future__ import annotations
 
 from msgspec import structs
 
-from ..format import clip_text, icon, text_row
+from ..format import clip_text, find_icon, text_row
 from ..nodes import Button, Buttons, Code, Node, Row, Stack, T
 from ..state.cards import CallCard
-from ..values import bounded
+from ..values import bound_text
 from .base import Context
 
 LONGEST_PURPOSE = 500  # characters
@@ -33,7 +30,7 @@ def card(state: CallCard, context: Context) -> Node | None:
     if state.status != "ok" or not isinstance(code, str) or not code.strip():
         return None
     title = [
-        T(f"{icon(state.name)} ", tone="muted", mono=True, label="Tool"),
+        T(f"{find_icon(state.name)} ", tone="muted", mono=True, label="Tool"),
         T("A cell for you", bold=True),
     ]
     if isinstance(why, str) and (purpose := clip_text(" ".join(why.split()), LONGEST_PURPOSE)):
@@ -41,7 +38,7 @@ def card(state: CallCard, context: Context) -> Node | None:
     return Stack(
         (
             Row(tuple(title), wrap=True),
-            Code(bounded(code), "python", whole=True),
+            Code(bound_text(code), "python", whole=True),
             *_button_or_advice(state, code, context),
         )
     )

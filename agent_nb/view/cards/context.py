@@ -1,7 +1,4 @@
-"""What was sent about the notebook with the prompt: one quiet line that opens to that text.
-
-Why: variables and files leave the machine in that text, so the user must be able to read it.
-"""
+"""What was sent about the notebook with the prompt: one quiet line that opens to that text."""
 
 from __future__ import annotations
 
@@ -12,12 +9,12 @@ from ...wire import as_dict, as_list
 from ..format import count_noun, format_count
 from ..nodes import Fold, Node, Pre, Row, T
 from ..state.cards import NoteCard
-from ..values import bounded
+from ..values import bound_text
 from ..visible import show_hidden
 from .base import Context
 
 LONGEST = 40_000  # characters of the text that are shown
-# the line that describes a table; no line of a file's code looks like it
+# the line that describes a table; of code that looks like it, only spaces change
 _TABLE = re.compile(r"^\S+: [\w.]+ \d[\d×]* \(.*\)$", re.M)
 # a column's name with its colon, as in `(text: object, n: int64)`: after a bracket or a comma
 _COLUMN = re.compile(r"(?:(?<=\()|(?<=, ))[^(),\n]+?: ")
@@ -25,14 +22,13 @@ _COLUMN = re.compile(r"(?:(?<=\()|(?<=, ))[^(),\n]+?: ")
 
 def card(state: NoteCard, context: Context) -> Node | None:
     """Return the size of the context as a line, None if nothing was sent."""
-    _, payload = state.items[-1]
-    fields: dict[str, Any] = payload if isinstance(payload, dict) else {}
+    fields = as_dict(state.items[-1][1])
     text = fields.get("text")
     if not isinstance(text, str) or not text:
         return None
     summary = f"context: {', '.join(filter(None, _sizes(fields)))}"
     left = (T("◫ ", tone="muted", label="Sent with the prompt:"), T(summary, tone="muted"))
-    body = (Pre(_keep_types_beside_columns(show_hidden(bounded(text, LONGEST)))),)
+    body = (Pre(_keep_types_beside_columns(show_hidden(bound_text(text, LONGEST)))),)
     return Fold((Row(left),), body, accordion=True, title=summary)
 
 

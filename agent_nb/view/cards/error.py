@@ -1,11 +1,8 @@
 """An error: what went wrong, and what happens or can be done next.
 
-Why: a title and a next step help the reader of a card; a code and a server's message do not.
-
-Rules
-- An error after which the run continues (`soft`) is a row of a panel, any other error a box.
-- The box of a failed run is not red: the header says so in red, and the front end draws the cell's
-  exception in red.
+An error after which the run continues (`soft`) is a row of a panel, any other error a box. The box
+of a failed run is not red: the header says so in red, and the front end draws the cell's exception
+in red.
 """
 
 from __future__ import annotations
@@ -15,7 +12,7 @@ import re
 from ..format import clip_text, text_row
 from ..nodes import Box, Fold, Node, Pre, Row, Stack, T, Tone
 from ..state.cards import ErrorCard
-from ..values import bounded
+from ..values import bound_text
 from .base import Context
 
 ANSWERS_AGAIN = "The model was given this text and answers again."
@@ -64,7 +61,7 @@ def card(state: ErrorCard, context: Context) -> Node:
     """Return the message, what happens next, and the raw text behind the error in a fold."""
     title, tone, next_step = _choose_title(state)
     failed = tone == "bad"
-    first, _, details = bounded(state.message.strip(), 4000).partition("\n")
+    first, _, details = bound_text(state.message.strip(), 4000).partition("\n")
     marks: tuple[T, ...] = (T(f"! {title}", tone=tone, bold=True),)
     if failed:
         marks = (T("✕", tone=tone, bold=True), T(f" {title}", bold=True))
@@ -72,7 +69,7 @@ def card(state: ErrorCard, context: Context) -> Node:
     detail_lines = (Pre(details),) if details.strip() else ()
     next_line = (text_row(next_step),) if next_step else ()
     whose = "Model's text" if state.code in OF_MODEL else "Server's reply"
-    raw = Fold((text_row(whose),), (Pre(bounded(state.raw, 4000)),), title=whose)
+    raw = Fold((text_row(whose),), (Pre(bound_text(state.raw, 4000)),), title=whose)
     parts = (head, *detail_lines, *next_line, *([raw] if state.raw else []))
     return Stack(parts) if state.soft else Box(parts, tone="" if failed else tone)
 

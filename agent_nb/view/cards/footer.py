@@ -1,9 +1,4 @@
-"""The last line of a run: its speed, cached tokens and reasoning tokens.
-
-The line opens to the id and size of the run, and the code to read it.
-
-Why at the end: readers look for the answer first, and for speed and ids only when they need them.
-"""
+"""The last line of a run: speed, cached and reasoning tokens; it opens to its id, size and code."""
 
 from __future__ import annotations
 
@@ -33,14 +28,15 @@ def card(state: RunView, context: Context) -> Node | None:
     pace = ""
     if measures_model and total.duration and total.duration >= LEAST_SECONDS:
         pace = f"{total.output / total.duration:.0f} tok/s"
-    cached = f"{format_count(total.cached)} cached" if total.cached else ""
-    written = (
-        f"{format_count(total.cache_written)} written to the cache" if total.cache_written else ""
+    counts = (
+        (total.cached, "cached"),
+        (total.cache_written, "written to the cache"),
+        (total.reasoning, "reasoning"),
     )
-    reasoning = f"{format_count(total.reasoning)} reasoning" if total.reasoning else ""
+    tokens = [f"{format_count(number)} {kind}" for number, kind in counts if number]
     left = (
         T("ℹ", tone="muted", label="About this run"),
-        T(f"  {join_parts(first, pace, cached, written, reasoning) or 'details'}", tone="muted"),
+        T(f"  {join_parts(first, pace, *tokens) or 'details'}", tone="muted"),
     )
     run = f"run {state.run[:12]}" if state.run else ""
     size = T(join_parts(run, count_noun(state.events, "event")), tone="muted")

@@ -1,20 +1,20 @@
 """The first line of a run: status, model, turns, usage, and the Stop button.
 
-Why: one line must say, live and in a file read years later, what the run did and what it cost.
+Why: one line must say, live and in a file read years later, what the run did and what it cost. A
+page that is drawn once does not say "running", unless the run is known to go on (`alive`).
 
-Rules
-- A page that is drawn once does not say "running", unless the run is known to go on (`alive`).
-- A narrow live view (`live.css`) leaves out what is true only while the run goes on (`T.now`),
-  except the status and the clock, so that its header is one line, as in the static page.
+Rule: a text that is true only while the run goes on is marked `T.now`, except the status and the
+clock: a narrow live view (`live.css`) leaves it out.
 """
 
 from __future__ import annotations
 
 from ...events import Interrupt
+from ...wire import as_dict
 from ..format import (
     clip_text,
-    clock,
     count_noun,
+    format_clock,
     format_count,
     format_duration,
     format_money,
@@ -45,7 +45,7 @@ LETTERS_PER_TOKEN = 4  # to estimate tokens that no metric has counted yet
 
 def card(state: RunView, context: Context) -> Node:
     """Return the header row of a run."""
-    mark, tone, word = ENDED.get(state.status, ("●", "run", "running"))
+    mark, tone, word = ENDED.get(_status(state), ("●", "run", "running"))
     if state.running:
         word, tone = describe_phase(state)
         mark = "?" if tone == "wait" else mark
@@ -60,9 +60,16 @@ def card(state: RunView, context: Context) -> Node:
     )
 
 
+def _status(state: RunView) -> str:
+    """Return the status of a run; a map that ended without an answer to any row failed."""
+    table = state.map.card
+    no_answer = table is not None and table.done and table.counts.all_failed
+    return "error" if no_answer and state.status == "ok" else state.status
+
+
 def describe_phase(state: RunView) -> tuple[str, Tone]:
     """Return what a running run is doing, in words, with its tone."""
-    calls = state.open_calls()
+    calls = state.calls.list_open()
     if any(map(_waits_for_user, calls)):
         return "waiting for you", "wait"
     running = [c for c in calls if c.status == "running"]
@@ -75,12 +82,12 @@ def describe_phase(state: RunView) -> tuple[str, Tone]:
     if state.map.card is not None:
         rows = state.map.card.counts.rows_under_way
         return f"asking {count_noun(rows, 'row')}" if rows else "asking rows", "run"
-    if state.retrying is not None:
+    if state.retries.waiting is not None:
         return "waiting to try again", "run"
     last = state.cards[-1] if state.cards else None
     if isinstance(last, ThinkCard) and not last.done:
         return "thinking", "run"
-    if state.answer is not None and state.answer.writing:
+    if state.texts.answer is not None and state.texts.answer.writing:
         return "answering", "run"
     if isinstance(last, CallCard) and last.status == "writing":
         return "writing a call", "run"
@@ -116,8 +123,7 @@ def _who(state: RunView) -> tuple[T, ...]:
 
 def _turns(state: RunView) -> str:
     """Return `turn 2 of 20`; of an ended run, the turns and a limit that forced the answer."""
-    limits = state.settings.get("limits")
-    most = limits.get("turns") if isinstance(limits, dict) else None
+    most = as_dict(state.settings.get("limits")).get("turns")
     if not state.running:
         turns = count_noun(state.turn, "turn") if state.turn > 1 else ""
         forced = clip_text(state.forced, 40) if state.status != "limit" else ""
@@ -129,12 +135,12 @@ def _figures(state: RunView, context: Context) -> tuple[T, ...]:
     """Return time, tokens and cost; `≈`: with an estimate, `≥`: without the price of a request."""
     running = state.running
     clock_stands = context.now is None or state.recorded or not running
-    end = state.ended_at if clock_stands else context.now or 0.0
+    end = state.ended or state.last if clock_stands else context.now or 0.0
     spent = max(0.0, end - state.started) if state.started else 0.0
     # a clock that ticks while the run goes on, a duration after it, nothing for a run without times
     time = ""
     if running:
-        time = "" if context.still else clock(spent)
+        time = "" if context.still else format_clock(spent)
     elif state.started:
         time = format_duration(spent)
     total, approximate = state.usage.total, "≈ " if state.usage.estimated else ""

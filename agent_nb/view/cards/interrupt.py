@@ -1,9 +1,4 @@
-"""A stopped run: who or which limit stopped it, and how to continue.
-
-Why: a run that stops without an answer looks broken, unless it says what to do next.
-
-Rule: at a limit that an option sets (`OPTIONS`), the card names that option.
-"""
+"""A stopped run: who or which limit stopped it, and what to do next."""
 
 from __future__ import annotations
 

@@ -1,12 +1,7 @@
 """A map: its plan, a bar of its progress, and what became of its rows.
 
-Why: a map may take hours and dollars, so its card says early how long, how much, and what fails.
-
-Rules
-- The first line is the plan, and at the end the outcome; it opens to details of the plan.
-- A limit that will end the map before its last row is announced while there is time to stop it.
-- The estimate made before the first request is shown until answered rows yield a forecast.
-- The table shows the latest rows, at the end a sample, with each text on one line.
+Why: a map may take hours and dollars, so its card says early how long, how much, and what fails. A
+limit that will end it before its last row is announced while there is time to stop it.
 """
 
 from __future__ import annotations
@@ -110,16 +105,16 @@ def describe_pace(state: MapCard, counts: MapCounts) -> str:
 
 def _describe_size(state: MapCard) -> str:
     """Return the number of rows, and how often each is asked: `20 rows × 3`."""
-    repeats = state.plan.repeats if state.plan is not None else 1
-    if state.plan is None or repeats <= 1:
+    plan = state.plan
+    if plan is None or plan.repeats <= 1:
         return count_noun(state.counts.total, "row")
-    return f"{count_noun(state.plan.rows, 'row')} × {repeats:,}"
+    return f"{count_noun(plan.rows, 'row')} × {plan.repeats:,}"
 
 
 def _describe_answers(state: MapCard) -> str:
     """Return how many answers the map asks for: `20 rows`, or `60 answers` if it repeats rows."""
-    repeats = state.plan.repeats if state.plan is not None else 1
-    return count_noun(state.counts.total, "row" if repeats <= 1 else "answer")
+    repeats = state.plan is not None and state.plan.repeats > 1
+    return count_noun(state.counts.total, "answer" if repeats else "row")
 
 
 def _describe_estimate(estimate: Estimate | None) -> str:
@@ -151,8 +146,9 @@ def _bar(state: MapCard, *, over: bool) -> Bar:
     counts = state.counts
     if not over:
         return Bar(counts.fraction, describe_pace(state, counts), "run", "rows")
+    answered = counts.ok / counts.total if counts.total else 1.0
     label = f"{counts.ok:,} of {_describe_answers(state)}"
-    return Bar(counts.answered_fraction, label, "ok", "rows answered")
+    return Bar(answered, label, "ok", "rows answered")
 
 
 def _details(state: MapCard) -> tuple[Node, ...]:

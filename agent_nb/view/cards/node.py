@@ -1,19 +1,16 @@
 """A span (a sub-agent's run or a node of a foreign graph) with its own cards inside.
 
-Why a fold: a sub-agent may have more cards than the run around it.
-
-Rules
-- A span that went well and has no cards is not shown.
-- Charts inside it are moved below its fold, because a front end draws only those outside folds.
+Why a fold: a sub-agent may have more cards than the run around it. Charts inside are moved below
+the fold, because a front end draws only those outside folds.
 """
 
 from __future__ import annotations
 
 from msgspec import structs
 
-from ..format import chip, count_noun, format_duration
+from ..format import count_noun, draw_status, format_duration
 from ..nodes import Fold, Node, Panel, Row, Stack, Step, T
-from ..parts import take_out
+from ..parts import separate_charts
 from ..state.cards import CallCard, CardList, NodeCard
 from .base import Context, shown
 
@@ -32,11 +29,11 @@ def card(state: NodeCard, context: Context) -> Node | None:
         T(state.name or "node", bold=True, mono=True),
     )
     remark = state.result if status == "error" else count_noun(state.inside.events, "event")
-    row = Row((*left, T(f"  {remark}", tone="muted")), chip(status, duration))
+    row = Row((*left, T(f"  {remark}", tone="muted")), draw_status(status, duration))
     panels = steps(state.inside, context)
     if not state.done and context.live:
         return Stack((row, *panels))
-    panels, charts = take_out(panels)
+    panels, charts = separate_charts(panels)
     fold = Fold((row,), panels, open=status == "error", title=f"{state.name}: {status}")
     return Stack((fold, *charts)) if charts else fold
 

@@ -1,18 +1,11 @@
-"""A plan: a tree of thought with its scores, or a graph of thought with the results of its nodes.
-
-Why not one card a step: a reader wants the branches and the path taken, not their order in time.
-
-Rules
-- The chosen path is bold and joined by a coloured line.
-- A branch that was given up says why.
-"""
+"""A plan: a tree of thought with its scores, or a graph of thought with its nodes' results."""
 
 from __future__ import annotations
 
 from ..format import clip_text, count_noun, format_duration, join_parts, text_row
 from ..nodes import Branch, Fold, Node, Prose, Row, T, Tone, Tree
 from ..state.plans import PlanCard, Thought
-from ..values import bounded
+from ..values import bound_text
 from .base import Context
 
 LONGEST_LINE = 240  # characters of a thought or a note on its line
@@ -42,7 +35,7 @@ def card(state: PlanCard, context: Context) -> Node:
     else:
         title, (figures, status) = "Graph of thought", _describe_graph(state)
     branches = tuple(drawing.draw_branch(t, 0) for t in state.root.children if drawing.has_room())
-    more = drawing.count_left_out()
+    more = drawing.total - drawing.drawn
     left_out = (text_row(f"… {more:,} more"),) if more else ()
     remarks = [text_row(f"↩ {r}", "wait", wrap=True) for r in state.remarks[:MOST_BRANCHES]]
     if (unseen := len(state.remarks) - MOST_BRANCHES) > 0:
@@ -92,20 +85,19 @@ class _Drawing:
         self._graph, self._over = state.shape == "graph", state.over
         self._path = set(map(id, state.chosen))
         thoughts = _list_thoughts(state.root)
-        self.total, self._drawn = len(thoughts), 0
+        self.total, self.drawn = len(thoughts), 0
         scores = [t.score for t in thoughts if t.score is not None]
         # the scale of the bars: 0 to 1, or wider if a score is outside
-        self._least, self._most = min([0.0, *scores]), max([1.0, *scores])
+        self._least, most = min([0.0, *scores]), max([1.0, *scores])
+        self._range = most - self._least
+        self._aligns = self._least >= -1 and most <= 1  # two decimals line up
 
     def has_room(self) -> bool:
-        return self._drawn < MOST_BRANCHES
-
-    def count_left_out(self) -> int:
-        return self.total - self._drawn
+        return self.drawn < MOST_BRANCHES
 
     def draw_branch(self, thought: Thought, depth: int) -> Branch:
         """Return a thought with its children, as many as may still be drawn."""
-        self._drawn += 1
+        self.drawn += 1
         lost = self._over and thought.status == "running"
         mark, tone, word = MARKS["lost" if lost else thought.status]
         on_path = id(thought) in self._path
@@ -122,20 +114,14 @@ class _Drawing:
             (*below, *_draw_unnamed(thought)),
             _draw_cut_texts(thought),
             "" if thought.score is None else self.format_score(thought.score),
-            self._find_bar_length(thought),
+            None if thought.score is None else (thought.score - self._least) / self._range,
             tone,
             strong=on_path,
         )
 
     def format_score(self, score: float) -> str:
         """Return a score as text; two decimals if all are within ±1, so that they line up."""
-        return f"{score:.2f}" if self._least >= -1 and self._most <= 1 else f"{score:.4g}"
-
-    def _find_bar_length(self, thought: Thought) -> float | None:
-        """Return the length of a score's bar, 0 to 1; None without a score."""
-        if thought.score is None:
-            return None
-        return (thought.score - self._least) / (self._most - self._least)
+        return f"{score:.2f}" if self._aligns else f"{score:.4g}"
 
 
 def _describe_effort(thought: Thought, tone: Tone, word: str) -> tuple[T, ...]:
@@ -156,7 +142,7 @@ def _draw_note(thought: Thought) -> tuple[T, ...]:
 def _draw_cut_texts(thought: Thought) -> tuple[Node, ...]:
     """Return in full the texts that are cut on the line."""
     long = [text for text in (thought.text, thought.note) if len(text) > LONGEST_LINE]
-    return tuple(Prose(bounded(text, 8000), dim=True) for text in long)
+    return tuple(Prose(bound_text(text, 8000), dim=True) for text in long)
 
 
 def _draw_unnamed(thought: Thought) -> tuple[Branch, ...]:

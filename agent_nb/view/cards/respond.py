@@ -1,8 +1,7 @@
 """The card of a text of the model: markdown that grows, or the value of a typed answer.
 
-Why unfinished JSON is shown as code: rendered as markdown, it would be garbled.
-
-Rule: if the run asked for a type, text that begins as JSON is code until its event names the type.
+If the run asked for a type, text that begins as JSON is code until its event names the type: as
+markdown, unfinished JSON would be garbled.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ def card(state: RespondCard, context: Context) -> Node | None:
         return None
     parts: tuple[Node, ...]
     if state.typed:
-        parts = typed_answer.nodes(str(state.text), state.typed, state.field_order)
+        parts = typed_answer.answer_nodes(str(state.text), state.typed, state.field_order)
     elif state.is_json_code:
-        parts = (typed_answer.code(str(state.text)),)
+        parts = (typed_answer.json_code(str(state.text)),)
     else:
         parts = prose(state.text, context, growing=not state.done, key=state.key)
     cut = (text_row("The answer was cut off here.", "wait"),) if state.incomplete else ()

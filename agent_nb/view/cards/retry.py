@@ -1,14 +1,11 @@
-"""The card of a failed request that is made again: one row counts down, then reports the wait.
-
-Why a countdown: without it, the wait looks like a run that hangs.
-"""
+"""The card of a failed request that is made again: one row counts down, then reports the wait."""
 
 from __future__ import annotations
 
 from ..format import MINUTE, clip_text, count_noun, format_duration
 from ..nodes import Fold, Node, Pre, Row, T
 from ..state.cards import RetryCard
-from ..values import bounded
+from ..values import bound_text
 from .base import Context
 
 
@@ -25,7 +22,7 @@ def card(state: RetryCard, context: Context) -> Node:
         (T(tries, tone="muted"),),
     )
     if state.raw:
-        return Fold((outcome,), (Pre(bounded(state.raw, 4000)),), title=clip_text(why, 100))
+        return Fold((outcome,), (Pre(bound_text(state.raw, 4000)),), title=clip_text(why, 100))
     return outcome
 
 

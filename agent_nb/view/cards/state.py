@@ -6,9 +6,11 @@ because states are large and change little.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from ..format import clip_text, count_noun, join_parts, short, text_row
+from ...wire import as_dict
+from ..format import clip_text, count_noun, format_json, join_parts, text_row
 from ..nodes import Diff, Fold, Json, Node, Row, T
 from ..state.cards import NoteCard
 from ..state.json_diff import MISSING, Change, find_changes
@@ -29,15 +31,24 @@ def card(state: NoteCard, context: Context) -> Node:
     if len(pairs) == 1:
         ((title, payload), before) = pairs[0]
         return _snapshot(title, payload, before, alone=True)
-    snapshots = (_describe_snapshot(*item) for item, _ in pairs)
-    names = ", ".join(dict.fromkeys(snapshots))
-    size = count_noun(len(state.items), "state event")
-    left = (
-        T(f"⟳ {size}", tone="muted"),
-        T(f"  {clip_text(names, LONGEST_NAMES)}", tone="muted"),
-    )
-    body = tuple(_snapshot(title, payload, before) for (title, payload), before in pairs)
-    return Fold((Row(left),), (*body, *count_left_out(state)), title=f"{size}: {names}")
+    names = (_describe_snapshot(*item) for item, _ in pairs)
+    body = (_snapshot(title, payload, before) for (title, payload), before in pairs)
+    return draw_group(state, "⟳", "state event", names, body)
+
+
+def draw_group(
+    state: NoteCard, mark: str, noun: str, names: Iterable[str], body: Iterable[Node]
+) -> Fold:
+    """Return consecutive events as one fold: their number and `names`, and below them `body`.
+
+    `body` has the first `MOST_EVENTS` of them; a last line says how many more there are.
+    """
+    size = count_noun(len(state.items), noun)
+    listed = clip_text(", ".join(dict.fromkeys(names)), LONGEST_NAMES)
+    left = tuple(T(text, tone="muted") for text in (f"{mark} {size}", f"  {listed}"))
+    left_out = len(state.items) - MOST_EVENTS
+    more = (text_row(f"… {left_out:,} more"),) if left_out > 0 else ()
+    return Fold((Row(left),), (*body, *more), title=f"{size}: {listed}")
 
 
 def _snapshot(title: str, payload: Any, before: Any, *, alone: bool = False) -> Node:
@@ -77,7 +88,7 @@ def inner(payload: Any) -> Any:
 
 def _describe_snapshot(title: str, payload: Any) -> str:
     """Return the kind of a snapshot with the fields that identify it."""
-    fields = payload if isinstance(payload, dict) else {}
+    fields = as_dict(payload)
     status = fields.get("status")
     if isinstance(status, dict) and isinstance(status.get("state"), str):
         return clip_text(join_parts(title, status["state"]), LONGEST_NAMES)
@@ -101,13 +112,7 @@ def _line(change: Change) -> str:
     sides = (("-", change.before), ("+", change.after))
     path = change.path or "(all)"
     return "\n".join(
-        f"{sign} {path}: {short(value, LONGEST_VALUE)}"
+        f"{sign} {path}: {format_json(value, LONGEST_VALUE)}"
         for sign, value in sides
         if value is not MISSING
     )
-
-
-def count_left_out(state: NoteCard) -> tuple[Node, ...]:
-    """Return a line with the number of events beyond `MOST_EVENTS`; nothing if all are shown."""
-    left_out = len(state.items) - MOST_EVENTS
-    return (text_row(f"… {left_out:,} more"),) if left_out > 0 else ()

@@ -1,14 +1,12 @@
 """A thought of the model: a line with its duration and first sentence, which opens to the text.
 
-Why one line: thoughts are often longer than the answer that readers look for.
-
-Rule: outside other cards, the card is open at first and gives way to the cards after it (`folds`).
-If thoughts are shown in full (`show`), it stays open everywhere.
+Outside other cards it is open at first, and then gives way to the cards after it (`folds`); if
+thoughts are shown in full (`show`), it stays open everywhere.
 """
 
 from __future__ import annotations
 
-from ..format import clip_text, format_duration, gist, text_row
+from ..format import clip_text, extract_gist, format_duration, join_parts, text_row
 from ..nodes import Fold, Node, Row, T
 from ..state.cards import ThinkCard
 from .base import Context, prose
@@ -22,7 +20,7 @@ def card(state: ThinkCard, context: Context) -> Node | None:
     if context.thoughts == "hide" or (state.done and not len(state.text) and not state.attributes):
         return None
     title = _title(state)
-    first_sentence = gist(str(state.text)) if state.done else ""
+    first_sentence = extract_gist(str(state.text)) if state.done else ""
     text = str(state.text).strip() if state.done else ""
     # if the gist leaves out nothing but the last period, a fold would only repeat the line
     if first_sentence and not state.attributes and first_sentence == text.rstrip(":."):
@@ -56,7 +54,5 @@ def _title(state: ThinkCard) -> str:
 
 
 def _attributes(state: ThinkCard) -> tuple[Node, ...]:
-    text = " · ".join(
-        f"{name}: {clip_text(str(value), 60)}" for name, value in state.attributes.items()
-    )
+    text = join_parts(*(f"{k}: {clip_text(str(v), 60)}" for k, v in state.attributes.items()))
     return (text_row(text),) if text else ()

@@ -1,4 +1,1 @@
-"""The drawers: nodes → HTML, markdown, text, and a terminal.
-
-Why several: each front end, converter or terminal reads another form.
-"""
+"""The drawers: nodes → HTML, markdown, text, and a terminal."""

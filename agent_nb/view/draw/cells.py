@@ -1,8 +1,7 @@
 """How many columns of a terminal a text takes, and texts cut or padded to a number of columns.
 
-Why: `len` counts characters, so columns with Chinese text or emoji would not line up.
-
-Rule: letters of East Asia and emoji take two columns, marks and joined emoji none of their own.
+Why: `len` counts characters, but letters of East Asia and emoji take two columns, and marks and
+joined emoji none of their own.
 """
 
 from __future__ import annotations
@@ -11,7 +10,8 @@ import re
 import unicodedata
 from bisect import bisect_left
 
-_STYLE = re.compile(r"\x1b\[[0-9;]*m")  # only ours: the drawers remove all others
+# our own styles; the drawers have removed all other escape sequences
+_STYLE = re.compile(r"\x1b\[[0-9;]*m")
 # the first makes one emoji of several, the second makes an emoji of the character before it
 _JOINER, _EMOJI = "\u200d", "\ufe0f"
 
@@ -27,7 +27,7 @@ def cell_width(text: str) -> int:
         if c == _EMOJI:  # the character before is drawn as an emoji
             width, last = width + (last == 1), 2
             continue
-        if joined or c == _JOINER or unicodedata.category(c) in ("Mn", "Me", "Cf"):
+        if joined or c == _JOINER or unicodedata.category(c) in ("Mn", "Me", "Cf") or _is_jamo(c):
             joined = c == _JOINER
             continue
         if "\U0001f3fb" <= c <= "\U0001f3ff" and last:  # a skin colour
@@ -37,6 +37,11 @@ def cell_width(text: str) -> int:
     return width
 
 
+def _is_jamo(c: str) -> bool:
+    """Return whether a letter joins the Hangul letter before it, as in file names of macOS."""
+    return "\u1160" <= c <= "\u11ff" or "\ud7b0" <= c <= "\ud7ff"
+
+
 def pad(text: str, width: int, *, right: bool = False) -> str:
     """Return a text filled with spaces up to a width; `right`: aligned to the right."""
     space = " " * max(0, width - cell_width(text))
@@ -44,7 +49,10 @@ def pad(text: str, width: int, *, right: bool = False) -> str:
 
 
 def fit(text: str, width: int) -> str:
-    """Return `text`, which has no styles, in at most `width` columns; "…" ends a cut text."""
+    """Return `text`, which has no styles, in at most `width` columns (1 or more).
+
+    "…" ends a cut text.
+    """
     if cell_width(text) <= width:
         return text
     # the shortest beginning that fills the width; its last character gives way to "…"

@@ -1,10 +1,7 @@
 """Data as static HTML: JSON values, tables and diffs.
 
-Why bounded: a page with a tree of a million members does not open.
-
-Rules
-- JSON is bounded here (`MOST_ENTRIES`, `MOST_LEVELS`), tables and diffs by the cards.
-- A table or diff that is too tall or too wide scrolls in a box that the keyboard reaches.
+Why bounded: a page with a tree of a million members does not open. JSON is bounded here
+(`MOST_ENTRIES`, `MOST_LEVELS`), tables and diffs by the cards.
 """
 
 from __future__ import annotations
@@ -116,15 +113,20 @@ def _cell_style(node: nodes.Table, column: int, cell: str, *more: str) -> str:
 def _width_style(node: nodes.Table, column: int, cell: str) -> str:
     """Return the style of a cell's width: a date stays on one line, a long text has room.
 
-    A table that cuts some columns shares its width among these; the others fit their longest cell.
+    A table that cuts some columns shares its width among these; the others fit their longest
+    cell, up to `theme.SCROLLS` letters.
     """
     if column in node.cut:
         return theme.CUT
     if node.cut:
         letters = max(len(row[column]) for row in (node.columns, *node.rows))
-        return f"{theme.SHORT};width:{LETTER_PX * letters + PADDING_PX}px"
+        width = f"width:{LETTER_PX * min(letters, theme.SCROLLS) + PADDING_PX}px"
+        return f"{theme.SHORT if len(cell) <= theme.SCROLLS else theme.BROKEN};{width}"
     longest_short = LONGEST_PHRASE if " " in cell else LONGEST_WORD
-    return theme.SHORT if len(cell) <= longest_short else theme.LONG
+    if len(cell) <= longest_short:
+        return theme.SHORT
+    longest = max(map(len, cell.split()), default=0)
+    return theme.LONG if longest <= theme.SCROLLS else theme.BROKEN
 
 
 def diff(node: nodes.Diff) -> str:

@@ -1,15 +1,11 @@
 """Nodes → static HTML: text elements, `details` that open, inline styles.
 
-Why: a saved notebook is read in many places: JupyterLab before and after trust, GitHub (which
-strips styles), nbconvert, print.
+Why so plain: a saved notebook is read in many places: JupyterLab before and after trust, GitHub
+(which strips styles), nbconvert, print. The live widgets draw everything static with it too.
 
 Rules
-- No script, style element, svg, form control or id, and no remote address but that of a link. Every
-  text is escaped once.
+- No script, style element, svg, form control or id, and no remote address but that of a link.
 - The page is readable without styles: words carry the state, colours only repeat it.
-- The live widgets use the same functions for everything static.
-- Formulas stay TeX, which front ends typeset; with `typeset` they become MathML, for a page that is
-  opened without a front end.
 """
 
 from __future__ import annotations
@@ -86,8 +82,8 @@ def fold(node: nodes.Fold) -> str:
     if not (node.open and node.lines):
         body = f"<div{style(theme.BODY)}>{draw_nodes(node.body)}</div>"
     else:
-        # `room` shows its children in reverse; inside one child, the nodes keep their order
-        body = f'<div tabindex="0"{style(theme.BODY, theme.room(node.lines))}><div>{draw_nodes(node.body)}</div></div>'
+        # `ROOM` shows its children in reverse; inside one child, the nodes keep their order
+        body = f'<div tabindex="0"{style(theme.BODY, theme.ROOM, theme.height(node.lines))}><div>{draw_nodes(node.body)}</div></div>'
     return f"<details{' open' if node.open else ''}>{summary}{body}</details>"
 
 
@@ -128,7 +124,7 @@ def section(node: nodes.Section) -> str:
 def page(node: nodes.Page) -> str:
     """Return a whole view."""
     sections = "".join(section(s) for s in node.sections)
-    return f'<div {PAGE_CLASS} role="group" aria-label="{escape(visible.show_hidden(node.label))}"{style(theme.PAGE)}>{sections}</div>'
+    return f'<div {PAGE_CLASS} role="group" aria-label="{text(node.label)}"{style(theme.PAGE)}>{sections}</div>'
 
 
 def pre(node: nodes.Pre) -> str:
@@ -216,7 +212,7 @@ def _figure(node: nodes.Branch) -> str:
 def image(node: nodes.Image) -> str:
     """Return an image; characters that are not base64 are dropped from its data."""
     data = re.sub(r"[^A-Za-z0-9+/=]", "", node.data)
-    return f'<div><img alt="{escape(visible.show_hidden(node.alt))}" src="data:{escape(node.media_type)};base64,{data}"{style(theme.IMAGE)}></div>'
+    return f'<div><img alt="{text(node.alt)}" src="data:{escape(node.media_type)};base64,{data}"{style(theme.IMAGE)}></div>'
 
 
 def html(node: nodes.Html) -> str:

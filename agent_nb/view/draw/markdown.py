@@ -2,10 +2,12 @@
 
 Why so careful: a trusted page may render `text/markdown` with raw HTML. So every character of a
 model or tool that could begin a tag, a link or an image is disarmed, in a way that holds in every
-markdown parser.
+markdown parser. An answer becomes, for example:
+
+    <script>      →  &lt;script>          ![x](https://…)  →  [x](https://…)
+    [x](data:…)   →  [x]\\(data:…)        $\\href{…}{x}$    →  `$\\href{…}{x}$`
 
 Rules
-- No HTML is written. Code is in fences longer than any run of backticks in it.
 - Links of an answer stay if they are http, https or mailto (in `<…>` not mailto); images only with
   their data inside.
 - TeX that could leave its box (see `markdown.tex`) becomes code; outside formulas it is broken up.
@@ -16,20 +18,22 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+from ...wire import cut_end
 from .. import nodes, visible
 from ..markdown import tex
 from ..nodes import Node
 from . import text
-from .text import DrawFunction, draw_each, structure
+from .markup import LONGEST
+from .text import DrawFunction, draw_containers, draw_each
 
 ZERO = "\u200b"  # a space without width, put between characters that a parser must not see together
 # an underscore within a word has no meaning
 _SPECIAL = re.compile(r"[\\`*\[\]~$|#]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 _AUTOLINK = re.compile(r"<https?://[^\s<>]*>")
-# a code span
+# a code span: `x`, or ``x ` y``
 _SPAN = re.compile(r"(?<!`)(`+)(?!`)((?:.|\n)*?[^`])\1(?!`)")
-# the beginning of a link target that is not allowed
+# the beginning of a link target that is not allowed, such as `](javascript:`
 _TARGET = re.compile(r"\]\((?!\s*(?:https?://|mailto:))", re.IGNORECASE)
 _TEX = re.compile(r"\\\S|\$[^$]*[\^_{}]")  # MathJax may typeset this although markdown escapes it
 _MATH = re.compile(r"\$|\\[(\[]|\\begin")
@@ -38,7 +42,8 @@ _FORMULA = re.compile(
     rf"{_SPAN.pattern}|(?<!\\)(?P<tex>\$\$(?!\$)[^$]{{1,1000}}\$\$|\$(?![\s$])(?:[^$\\\n]|\\.){{1,5200}}?(?<!\s)\$(?!\d)"
     r"|\\\((?s:.){1,1000}?\\\)|\\\[(?s:.){1,1000}?\\\]|\\begin\{(?P<env>\w{1,12}\*?)\}(?s:.){1,2000}?\\end\{(?P=env)\})"
 )
-# an image with its data inside; no image in its text, since "![![…" would take quadratic time
+# an image with its data inside, `![x](data:image/png;base64,…)`; no image in its text, since many
+# "![" in a row would take quadratic time
 _RASTER = re.compile(
     r"!\[(?=(?:[^\]\n!]|!(?!\[))*\]\(data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+\))"
 )
@@ -62,7 +67,7 @@ def literal(text: str) -> str:
 def escaped(text: str) -> str:
     """Return text that no parser takes for markup."""
     return (
-        _SPECIAL.sub(r"\\\g<0>", visible.show_hidden(text))
+        _SPECIAL.sub(r"\\\g<0>", visible.show_hidden(cut_end(text, LONGEST)))
         .replace("&", "&amp;")
         .replace("<", "&lt;")
         .replace("\n", " ")
@@ -71,7 +76,7 @@ def escaped(text: str) -> str:
 
 def span(text: str) -> str:
     """Return a code span; a text of white space stays as it is."""
-    code = _disarm_code(visible.show_hidden(text).replace("\n", " "))
+    code = _disarm_code(visible.show_hidden(cut_end(text, LONGEST)).replace("\n", " "))
     runs = [len(run) for run in re.findall(r"`+", code)]
     ticks = "`" * (max(runs, default=0) + 1)
     pad = " " if code.startswith("`") or code.endswith("`") else ""
@@ -231,7 +236,7 @@ def _disarm_text(text: str, *, maths: bool) -> str:
 
 # type of a node -> the function that draws it
 DRAW: dict[type[Node], DrawFunction] = {
-    **structure(blocks),
+    **draw_containers(blocks),
     nodes.T: lambda node: [inline(node)],
     nodes.Row: row,
     nodes.Fold: fold,

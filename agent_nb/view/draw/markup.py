@@ -1,8 +1,7 @@
 """The parts of static HTML that several nodes need: text, style attributes, runs, tab stops.
 
 Why in one place: with one forgotten escape, text of a model or tool could write HTML of its own.
-
-Rule: what `text` and `run` return is escaped, and never escaped again.
+What `text` and `run` return is escaped, and never escaped again.
 """
 
 from __future__ import annotations
@@ -11,14 +10,16 @@ from html import escape
 
 import msgspec
 
+from ...wire import cut_end
 from .. import nodes, theme, visible
 
 LINES, LETTERS = 12, theme.SCROLLS  # lines, and letters of a line, that fit without scrolling
+LONGEST = 20_000  # characters of one text, such as a name or a message from a record
 
 
 def text(value: str) -> str:
-    """Return a text as HTML, with hidden characters made visible."""
-    return escape(visible.show_hidden(value))
+    """Return a text of bounded length as HTML, with hidden characters made visible."""
+    return escape(visible.show_hidden(cut_end(value, LONGEST)))
 
 
 def style(*parts: str) -> str:

@@ -1,15 +1,10 @@
 """The run as streaming text, for terminals and consoles, which cannot redraw.
 
-How: each paint prints what is new in the cards, in their order. The cards after an open card wait
-for its end, so that the lines of two tools at once are not mixed.
+Each paint prints what is new in the cards, in their order. The cards after an open card wait for
+its end, so that the lines of two tools at once are not mixed.
 
-Rules
-- The text is the same in the end, however often it is painted; nothing is printed twice. Only a
-  text that another one replaces stays, and the new one is printed below it.
-- A bar is printed as one line at each quarter.
-- In a terminal an answer is drawn as markdown, line by line (`terminal_markdown`); a pipe, a file
-  and a kernel's stdout get its text.
-- What a question on the keyboard has shown is not printed again.
+Rule: the text is the same in the end, however often it is painted, and nothing is printed twice. A
+text that another one replaces stays, and the new one is printed below it.
 """
 
 from __future__ import annotations
@@ -22,7 +17,7 @@ from ..cards import map as map_card
 from ..cards import retry
 from ..cards.base import Context, Thoughts, draw
 from ..cards.call import called_with, outcome
-from ..format import chip, format_duration, icon
+from ..format import draw_status, find_icon, format_duration
 from ..layout import page
 from ..nodes import Fold, Page
 from ..state.cards import CallCard, Card, NoteCard, RespondCard, RetryCard, ThinkCard, UserCard
@@ -93,12 +88,13 @@ class TextPainter:
             self._print_answer(card)
         elif isinstance(card, CallCard):
             self._print_call(card, replayed=replayed)
-        elif isinstance(card, RetryCard):
-            self._print_retry(card)
-        elif isinstance(card, MapCard):
-            self._print_map(card)
-        elif card.done:
-            self._print_whole(card)
+        else:
+            if isinstance(card, RetryCard):
+                self._print_tries(card)
+            elif isinstance(card, MapCard):
+                self._print_pace(card)
+            if card.done:
+                self._print_whole(card)
 
     def _print_answer(self, card: RespondCard) -> None:
         if not card.done and not card.text.begins():
@@ -127,8 +123,6 @@ class TextPainter:
             self._out(line + "\n")
 
     def _print_thought(self, card: ThinkCard) -> None:
-        if self._context.thoughts == "hide":
-            return
         if self._context.thoughts == "show":
             self._print_once("head", "Thinking:")
             self._print_growing(card.text, INDENT, card.done)
@@ -141,28 +135,24 @@ class TextPainter:
         if node is not None:
             self._print_once("node", text.draw(node))
 
-    def _print_retry(self, card: RetryCard) -> None:
-        """Print a line for each wait, and one for all of them at the end."""
+    def _print_tries(self, card: RetryCard) -> None:
+        """Print a line for each wait."""
         for number, (why, pause) in enumerate(card.failures, 2):
             self._print_once(f"try {number}", text.draw(retry.draw_try(why, number, pause)))
-        if card.done:
-            self._print_whole(card)
 
-    def _print_map(self, card: MapCard) -> None:
-        """Print the plan, a line at each quarter, and the outcome."""
+    def _print_pace(self, card: MapCard) -> None:
+        """Print the plan, and a line at each quarter."""
         self._print_once("plan", text.draw(map_card.describe_plan(card)))
         for counts in card.quarters[self._marks :]:
             self._print_line(f"{INDENT}{map_card.describe_pace(card, counts)}")
         self._marks = len(card.quarters)
-        if card.done:
-            self._print_whole(card)
 
     def _print_call(self, card: CallCard, *, replayed: bool) -> None:
         """Print a call: line, arguments, output with the marks of its bar, result."""
         if card.status == "writing":
             return
         arguments = describe_call(card.name, card.args).text
-        self._print_once("call", f"{icon(card.name)} {card.name}  {arguments}".rstrip())
+        self._print_once("call", f"{find_icon(card.name)} {card.name}  {arguments}".rstrip())
         if card.asked is not None:
             self._print_once("ask", f"{INDENT}? waiting for an answer")
         # a question at the keyboard has printed the arguments already
@@ -179,7 +169,7 @@ class TextPainter:
         self._print_output(card, len(card.output))
         if card.done:
             duration = format_duration(card.duration) if card.duration else ""
-            status = "".join(t.text for t in chip(card.status, duration))
+            status = "".join(t.text for t in draw_status(card.status, duration))
             body = text.lines(Fold((), outcome(card, self._context), open=card.status != "ok"))
             self._print_once("result", "\n".join([*body, INDENT + status]))
 

@@ -1,9 +1,8 @@
 """Blocks of markdown as lines of a terminal: wrapped, indented, with styles or the marks for them.
 
 Rules
-- Every text is sanitised when it becomes a line (`visible`): markdown decodes entities.
+- Every text is sanitised when it becomes a line (`visible`), since markdown decodes entities.
 - Each line ends its own styles, so that the next output is not coloured.
-- Without styles (NO_COLOR, a dumb terminal) the marks of markdown stand for them.
 """
 
 from __future__ import annotations

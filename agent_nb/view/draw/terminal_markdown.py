@@ -3,12 +3,9 @@
 Why our own: libraries for terminals redraw a text that still grows, and let its escape sequences
 through.
 
-Rules
-- A line is written as soon as no later text can change it; only the definition of a link, or the
-  underline of a heading, may come too late. Of the open end, the first block is drawn, up to the
-  last place where no emphasis, code, link or formula is open, and its last line waits. A table or
-  formula waits for its end; a long open end is drawn again only when it has grown (`GROWTH`).
-- `terminal_blocks` draws the lines.
+Rule: a line is written as soon as later text cannot change it; only the definition of a link, or
+the underline of a heading, may come too late. So of the open end, the first block is drawn without
+its last line, up to the last place where no emphasis, code, link or formula is open.
 """
 
 from __future__ import annotations
@@ -22,7 +19,8 @@ from markdown_it.rules_inline.state_inline import Scanned
 from markdown_it.tree import SyntaxTreeNode
 
 from .. import visible
-from ..markdown.html import LONGEST_FORMULA, find_formula_end, parser
+from ..markdown.formulas import LONGEST_FORMULA, find_formula_end
+from ..markdown.html import parser
 from ..markdown.split import Segment, Splitter, parse_segment
 from .terminal_blocks import BlockDrawer, Terminal
 

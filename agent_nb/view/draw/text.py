@@ -1,10 +1,6 @@
-"""Nodes → plain text for terminals, diffs and front ends that show nothing else.
+"""Nodes → plain text for git, mail, terminals and front ends that show nothing else.
 
-Why: a saved run must be readable in git, in mail and in a terminal too.
-
-Rules
-- The text has no colours and no fixed width: the terminal wraps.
-- A step is one line, with its body indented below and bounded; a thought is one line.
+One function draws one type of node as lines (`DRAW`). `draw_containers` serves `markdown` too.
 """
 
 from __future__ import annotations
@@ -13,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ...wire import describe_size
+from ...wire import cut_end, describe_size
 from .. import nodes, visible
 from ..format import count_noun
 from ..nodes import Node
@@ -21,8 +17,13 @@ from .cells import cell_width, fit, pad
 
 INDENT = "    "
 CLOSED, OPENED = 8, 40  # lines of a body that are shown, in a closed and in an open fold
-LONGEST = 400  # characters of a line of output, code or JSON; a row may have 2000
-#: A function that draws a node as pieces: lines of text, or (`markdown`) blocks.
+LONGEST = 400  # characters of a line of output, code or JSON
+LONGEST_ROW = 2000  # characters of a line of a row, or of the words of a bar
+LONGEST_FLAT = 100  # characters of JSON on one line; longer JSON is indented
+BAR = 20  # characters of a bar
+# columns of the terminal that a cell takes at most: in a comparison, in the last column, in others
+WIDEST_SIDE, WIDEST_LAST, WIDEST = 60, 80, 40
+#: A function that draws a node as pieces: lines of text, or blocks in `markdown`.
 DrawFunction = Callable[[Any], list[str]]
 
 
@@ -36,22 +37,23 @@ def lines(node: Node) -> list[str]:
     return DRAW[type(node)](node)
 
 
-def draw_each(pieces: DrawFunction, children: Iterable[Node]) -> list[str]:
-    """Return the pieces of several nodes, one after the other."""
-    return [piece for child in children for piece in pieces(child)]
+def draw_each(draw_child: DrawFunction, children: Iterable[Node]) -> list[str]:
+    """Return the lines or blocks of several nodes, one after the other."""
+    return [piece for child in children for piece in draw_child(child)]
 
 
-def structure(pieces: DrawFunction) -> dict[type[Node], DrawFunction]:
-    """Return, by type, how text and markdown draw nodes that only hold others.
+def draw_containers(draw_child: DrawFunction) -> dict[type[Node], DrawFunction]:
+    """Return, by type, the functions that draw nodes which only hold others.
 
-    `pieces` draws a child. Buttons and editors of the live view are left out, and an interactive
-    chart is drawn as its still picture.
+    Buttons and editors of the live view are left out, and an interactive chart is drawn as its
+    still picture.
     """
+    hidden = (nodes.Button, nodes.Buttons, nodes.Editor)
     return {
-        **dict.fromkeys((nodes.Stack, nodes.Form), lambda node: draw_each(pieces, node.children)),
-        **dict.fromkeys((nodes.Step, nodes.Section), lambda node: pieces(node.child)),
-        **dict.fromkeys((nodes.Button, nodes.Buttons, nodes.Editor), lambda _: []),
-        nodes.Interactive: lambda node: draw_each(pieces, node.still),
+        **dict.fromkeys((nodes.Stack, nodes.Form), lambda n: draw_each(draw_child, n.children)),
+        **dict.fromkeys((nodes.Step, nodes.Section), lambda n: draw_child(n.child)),
+        **dict.fromkeys(hidden, lambda _: []),
+        nodes.Interactive: lambda n: draw_each(draw_child, n.still),
     }
 
 
@@ -61,9 +63,9 @@ def join_runs(runs: tuple[nodes.T, ...]) -> str:
 
 
 def row(node: nodes.Row) -> list[str]:
-    """Return a row as lines of at most 2000 characters: left, then right after a gap."""
+    """Return a row as lines of bounded length: left, then right after a gap."""
     text = "   ".join(p for p in (join_runs(node.left), join_runs(node.right)) if p)
-    return [line[:2000] for line in text.split("\n")] if text else []
+    return [line[:LONGEST_ROW] for line in text.split("\n")] if text else []
 
 
 def fold(node: nodes.Fold) -> list[str]:
@@ -101,24 +103,22 @@ def page(node: nodes.Page) -> list[str]:
 
 
 def _text(text: str) -> list[str]:
-    return [_short(line) for line in visible.show_output(text).rstrip("\n").split("\n")]
-
-
-def _short(line: str) -> str:
-    excess = len(line) - LONGEST
-    return line if excess <= 0 else f"{line[:LONGEST]} … {count_noun(excess, 'more character')}"
+    return [
+        cut_end(line, LONGEST, f" … {count_noun(len(line) - LONGEST, 'more character')}")
+        for line in visible.show_output(text).rstrip("\n").split("\n")
+    ]
 
 
 def bar(node: nodes.Bar) -> list[str]:
-    """Return a bar of twenty characters and its words."""
-    full = round(20 * min(1.0, max(0.0, node.fraction or 0.0)))
-    return [f"[{'█' * full}{'·' * (20 - full)}] {visible.show_hidden(node.label)}"]
+    """Return a bar and its words: `[███·····] 3 of 8`."""
+    full = round(BAR * min(1.0, max(0.0, node.fraction or 0.0)))
+    return [f"[{'█' * full}{'·' * (BAR - full)}] {visible.show_hidden(node.label[:LONGEST_ROW])}"]
 
 
 def json_lines(node: nodes.Json) -> list[str]:
     """Return a JSON value, indented unless it fits one short line."""
     flat = json.dumps(node.value, ensure_ascii=False, default=str)
-    if len(flat) <= 100:
+    if len(flat) <= LONGEST_FLAT:
         return _text(flat)
     return _text(json.dumps(node.value, ensure_ascii=False, indent=2, default=str))
 
@@ -145,11 +145,11 @@ def branch(node: nodes.Branch) -> list[str]:
 
 
 def table(node: nodes.Table) -> list[str]:
-    """Return a table in columns of at most 40 characters, the last of 80; a comparison has 60."""
+    """Return a table in columns, each as wide as its longest cell, up to a limit."""
     rows = [tuple(visible.show_hidden(c) for c in row) for row in (node.columns, *node.rows)]
-    limits = [60 if node.sides else 40] * len(node.columns)
+    limits = [WIDEST_SIDE if node.sides else WIDEST] * len(node.columns)
     if limits and not node.sides:
-        limits[-1] = 2 * limits[-1]
+        limits[-1] = WIDEST_LAST
     widths = [
         min(limit, max(map(cell_width, cells))) for limit, *cells in zip(limits, *rows, strict=True)
     ]
@@ -170,7 +170,7 @@ def prose(node: nodes.Prose) -> list[str]:
 
 # type of a node -> the function that draws it
 DRAW: dict[type[Node], DrawFunction] = {
-    **structure(lines),
+    **draw_containers(lines),
     nodes.T: lambda node: [join_runs((node,))],
     nodes.Row: row,
     nodes.Fold: fold,

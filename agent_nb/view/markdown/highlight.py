@@ -1,12 +1,4 @@
-"""Source code → escaped HTML with a few inline colours (Pygments).
-
-Why inline: front ends remove style sheets from saved outputs.
-
-Rules
-- Code in an unknown language, and very long code, is escaped and not coloured.
-- Neighbouring tokens of one colour share a span.
-- Pygments is imported when the first code is coloured.
-"""
+"""Source code → escaped HTML with colours (Pygments), inline since front ends drop style sheets."""
 
 from __future__ import annotations
 
@@ -19,26 +11,22 @@ from typing import Any
 from ...host import without_project
 from .. import theme
 
-LONGEST = 60_000  # characters; longer code is shown plain
+# characters; longer code is shown plain: on some texts a lexer takes quadratic time, which is
+# seconds at this length
+LONGEST = 12_000
 # token type of Pygments, which includes its subtypes -> family in `theme.SYNTAX`
 FAMILIES = {
-    "Token.Keyword": "keyword",
-    "Token.Operator.Word": "keyword",
-    "Token.Literal.String": "string",
-    "Token.Literal.Number": "number",
-    "Token.Comment": "comment",
-    "Token.Name.Function": "name",
-    "Token.Name.Class": "name",
-    "Token.Name.Builtin": "name",
-    "Token.Name.Decorator": "name",
-    "Token.Name.Tag": "keyword",
-    "Token.Name.Attribute": "name",
-    "Token.Name.Exception": "deleted",
-    "Token.Generic.Inserted": "inserted",
-    "Token.Generic.Deleted": "deleted",
-    "Token.Generic.Heading": "name",
-    "Token.Generic.Subheading": "name",
-    "Token.Generic.Error": "deleted",
+    f"Token.{kind}": family
+    for family, kinds in {
+        "keyword": "Keyword Operator.Word Name.Tag",
+        "string": "Literal.String",
+        "number": "Literal.Number",
+        "comment": "Comment",
+        "name": "Name.Function Name.Class Name.Builtin Name.Decorator Name.Attribute Generic.Heading Generic.Subheading",
+        "inserted": "Generic.Inserted",
+        "deleted": "Name.Exception Generic.Deleted Generic.Error",
+    }.items()
+    for kind in kinds.split()
 }
 
 

@@ -1,19 +1,13 @@
 """The view's markdown parser and renderer (markdown-it-py): no raw HTML, tables, TeX unchanged.
 
-Why rules of our own: the library knows no formulas, and front ends would typeset the text between
-two prices.
+Why our own rules: saved pages need safe HTML with inline styles, and front ends would typeset the
+text between two prices. So a character that could begin a formula, and does not (`formulas`), is
+alone in a tag. `tokens_html` is called for each part of a text, by `stream`.
 
 Rules
 - Styles are inline (`theme`), because a saved notebook has no style sheet of ours.
-- Formulas are `$…$`, `$$…$$`, `\\(…\\)`, `\\[…\\]` and, on separate lines, `\\begin{…}…\\end{…}`.
-- A formula stays as it is, in a tag of its own, for the front end to typeset, or is collected in
-  the renderer's environment (`FORMULAS`).
-- A formula that could leave its box (see `tex`) is shown as code. Where nothing typesets formulas
-  (`TEX_AS_CODE`), every formula is.
-- Any other character that could begin a formula is alone in a tag, so that no front end typesets
-  the text between two prices.
 - Images only from `data:`; a remote one becomes a link, since reading must not send requests.
-- The HTML made here is not sanitised yet; `stream` does that.
+- The HTML made here is not sanitised; `stream` does that.
 """
 
 from __future__ import annotations
@@ -26,61 +20,64 @@ from itertools import takewhile
 from typing import Any
 
 from markdown_it import MarkdownIt
-from markdown_it.rules_block import StateBlock
-from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from .. import theme
 from . import tex
+from .formulas import bare, match_block, match_inline
 from .highlight import highlight
 
 _SPACE = "0 0 8px"  # the margin of a block
-# type of a token -> style of its element
+# tag of a block -> its style; `h5` and `h6` are as large as the text
 STYLES = {
-    "paragraph_open": f"margin:{_SPACE}",
-    "bullet_list_open": f"margin:{_SPACE};padding:0 0 0 22px",
-    "ordered_list_open": f"margin:{_SPACE};padding:0 0 0 26px",
-    "blockquote_open": f"margin:{_SPACE};padding:0 0 0 12px;border-left:3px solid #80808066",
-    "table_open": f"border-collapse:collapse;margin:{_SPACE};font-size:{theme.BASE}",
+    "p": f"margin:{_SPACE}",
+    "ul": f"margin:{_SPACE};padding:0 0 0 22px",
+    "ol": f"margin:{_SPACE};padding:0 0 0 26px",
+    "blockquote": f"margin:{_SPACE};padding:0 0 0 12px;border-left:3px solid #80808066",
+    "table": f"border-collapse:collapse;margin:{_SPACE};font-size:{theme.BASE}",
     # the lines between rows are of the rows, which are fewer than the cells
-    "thead_open": f"border-bottom:{theme.LINE}",
-    "tr_open": f"border-bottom:{theme.HAIR}",
-    "th_open": "padding:3px 14px 3px 0",
-    "td_open": "padding:3px 14px 3px 0",
+    "thead": f"border-bottom:{theme.LINE}",
+    "tr": f"border-bottom:{theme.HAIR}",
+    "th": "padding:3px 14px 3px 0",
+    "td": "padding:3px 14px 3px 0",
     "hr": f"border:0;border-bottom:{theme.LINE};background-color:transparent;padding:4px 0 0;margin:0 0 12px",
+    **{
+        f"h{n}": f"margin:0;padding:6px 0;font-weight:600;line-height:1.3;font-size:{size}"
+        for n, size in enumerate(("20px", "18px", "16px", "15px", theme.PROSE, theme.PROSE), 1)
+    },
 }
-SIZES = {"h1": "20px", "h2": "18px", "h3": "16px", "h4": "15px"}
 # every host shows code in its own font
 CODE_INLINE = "background:#8882;border-radius:4px;padding:1px 4px;font-size:.92em"
-ACROSS = "overflow:auto hidden"  # a block whose rows may be too wide
 PRE = f"background:{theme.GROUND};font:{theme.SMALL}/1.45 {theme.MONOSPACE}"
+ALIGN = re.compile(r"text-align:\s*(left|right|center)")  # in the style that the parser writes
+
+# blocks that scroll where they are too wide
+ACROSS = "overflow:auto hidden"  # the style of a table or a formula that may be too wide
 UNBROKEN = "overflow:auto;white-space:pre"  # of a block of code with a long line
 _NARROW = theme.SCROLLS // 2  # a table's row or a formula with more letters may need to scroll
+# what shows of a formula: a command is about as wide as a letter
+_find_symbols = re.compile(r"\\(?:[A-Za-z]+|.)|[^{}_^&]").findall
 # what a line break cannot part; between signs of Chinese, Japanese and Korean it can
 _find_words = re.compile(r"[^\s\u2e80-\uffff]+").findall
-LONGEST_FORMULA = 1_000  # characters of a formula in a line
-# a formula between dollars; between single ones, no space inside them and no digit after them
-_DOLLARS = re.compile(
-    r"\$\$(?!\$)[^$]{1,1000}\$\$|\$(?![\s$])(?:[^$\\\n]|\\.){1,300}?(?<!\s)\$(?!\d)"
-)
-# the beginning of a formula on separate lines; `_CLOSES`: its end
-_OPENS = re.compile(r"(\$\$|\\\[)|\\begin\{([a-zA-Z]{1,12}\*?)\}")
-_CLOSES = {"$$": "$$", "\\[": "\\]"}
+
+# texts from right to left: letters of their scripts, and the style of a block that has any
+_find_leftward = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff]").search
+_BESIDE = "text-align:left"  # of the text of a list, whose marks stand at the left
+_BIDI = "unicode-bidi:plaintext"  # the first letter of a text decides its direction
+
 # what a front end may take for the beginning of a formula, or for a reference to one
 _DELIMITER = re.compile(r"\$|\\(?=[(\[]|begin\s*\{|(?:eq)?ref\s*\{)")
-OPEN_END = "open_end"  # key of the parser's environment: more lines will come
-FORMULAS = "formulas"  # key of the renderer's environment: collects the formulas (`mathml`)
-# key of the renderer's environment: nothing typesets this, so formulas are shown as code
-TEX_AS_CODE = "tex_as_code"
-ALIGN = re.compile(r"text-align:\s*(left|right|center)")
+# keys of the renderer's environment: an object that collects the formulas (`mathml`), and whether
+# formulas are shown as code, because nothing typesets this text
+FORMULAS, TEX_AS_CODE = "formulas", "tex_as_code"
 
 
 @cache
 def parser() -> MarkdownIt:
     """Return the parser and renderer, which keeps no state between texts."""
     md = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-    md.block.ruler.before("fence", "math_block", _math_block)
-    md.inline.ruler.before("escape", "math_inline", _math_inline)
+    md.block.ruler.before("fence", "math_block", match_block)
+    md.inline.ruler.before("escape", "math_inline", match_inline)
     for name, rule in _RULES.items():
         md.add_render_rule(name, rule)
     return md
@@ -110,23 +107,30 @@ def tokens_html(
 
 def _style_tokens(tokens: Sequence[Token]) -> None:
     in_head = False
+    block: Token | None = None  # the block that holds the next text
     for token in tokens:
-        css = STYLES.get(token.type)
+        css = STYLES.get(token.tag) if token.nesting >= 0 else None
         if token.tag == "thead":
             in_head = token.nesting > 0
-        elif in_head and token.type == "tr_open":
+        elif in_head and token.tag == "tr":
             css = None
-        if token.type == "heading_open":
-            css = heading(token.tag)
         # the parser puts the alignment into the style that ours replaces
         if css and token.tag in {"th", "td"}:
             aligned = ALIGN.search(str(token.attrGet("style") or ""))
             css += f";text-align:{aligned[1] if aligned else 'left'}"
         if css:
             token.attrSet("style", css)
+        if token.nesting > 0 and not token.hidden:
+            block = token
+        elif block is not None and token.type == "inline":
+            if _find_leftward(token.content):
+                block.attrSet("style", f"{block.attrGet('style') or _BESIDE};{_BIDI}")
+            longest = max(map(len, token.content.split()), default=0)
+            if block.tag in {"th", "td"} and longest > theme.SCROLLS:
+                block.attrSet("style", f"{block.attrGet('style')};{theme.BROKEN}")
         for child in token.children or ():
             if child.type == "link_open":
-                child.attrSet("style", theme.link())
+                child.attrSet("style", theme.LINK)
 
 
 def _remove_edges(token: Token, *, first: bool, last: bool) -> None:
@@ -137,29 +141,15 @@ def _remove_edges(token: Token, *, first: bool, last: bool) -> None:
         token.attrSet("style", str(token.attrGet("style")).replace(f"margin:{_SPACE}", "margin:0"))
 
 
-def heading(tag: str) -> str:
-    """Return the style of a heading."""
-    return f"margin:0;padding:6px 0;font-weight:600;line-height:1.3;font-size:{SIZES.get(tag, theme.PROSE)}"
-
-
 def selectors() -> dict[str, str]:
     """Return the inline styles of rendered markdown as CSS rules: selector → declarations."""
-    tags = {
-        "p": "paragraph_open",
-        "ul": "bullet_list_open",
-        "ol": "ordered_list_open",
-        "blockquote": "blockquote_open",
-        "table": "table_open",
-        "thead": "thead_open",
-        "tbody tr": "tr_open",
-        "hr": "hr",
-    }
+    by_tag = {tag: css for tag, css in STYLES.items() if tag not in ("tr", "th", "td")}
     return {
-        **{tag: STYLES[name] for tag, name in tags.items()},
-        **{tag: f"{STYLES[f'{tag}_open']};text-align:left" for tag in ("th", "td")},
-        **{f"h{n}": heading(f"h{n}") for n in range(1, 7)},
+        **by_tag,
+        "tbody tr": STYLES["tr"],
+        **{tag: f"{STYLES[tag]};text-align:left" for tag in ("th", "td")},
         "code": CODE_INLINE,
-        "a": theme.link(),
+        "a": theme.LINK,
         "pre": f"{pre_style()};{UNBROKEN}",
         "[class*=content] div": ACROSS,  # not the boxes of the widgets
         **{f".an-{family[:3]}": theme.syntax(family) for family in theme.SYNTAX},
@@ -195,66 +185,6 @@ def language_of(info: str) -> str:
     return parts[0].strip("{}.").lower()[:30] if parts else ""
 
 
-def _math_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Match a formula on separate lines: from `$$`, `\\[` or `\\begin{…}` to its end.
-
-    A rule of markdown-it: it adds a token unless `silent`, and returns whether it matches. A
-    formula may not hold a blank line, must be closed unless more text will come (`OPEN_END`), and
-    never interrupts a paragraph.
-    """
-    begin = state.bMarks[start] + state.tShift[start]
-    opening = _OPENS.match(state.src, begin, state.eMarks[start])
-    if opening is None or state.is_code_block(start) or state.sCount[start] < state.blkIndent:
-        return False
-    close = _CLOSES.get(opening[1]) or f"\\end{{{opening[2]}}}"
-    line, closed = start, False
-    while line < end and not closed and state.sCount[line] >= state.blkIndent:
-        text = state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]].rstrip()
-        if not text:
-            return False
-        # on its first line, "$$" and "$$$" do not close themselves
-        closed = text.endswith(close) and (line > start or len(text) > 3)
-        line += 1
-    # markdown-it keeps one mark more than lines: the text ends before the formula does
-    may_continue = state.env.get(OPEN_END) and line >= len(state.bMarks) - 1
-    if silent or not (closed or may_continue):
-        return closed
-    token = state.push("math_block", "", 0)
-    token.content = state.getLines(start, line, state.tShift[start], False)
-    token.map = [start, line]
-    state.line = line
-    return True
-
-
-def _math_inline(state: StateInline, silent: bool) -> bool:
-    """Match a formula in a line, or a dollar that begins none (a rule of markdown-it)."""
-    char = state.src[state.pos]
-    if char not in "$\\":
-        return False
-    end = find_formula_end(state.src, state.pos, state.posMax)
-    if not end and char == "\\":
-        return False
-    if not silent:
-        token = state.push("math_inline" if end else "text", "", 0)
-        token.content = state.src[state.pos : end or state.pos + 1]
-    state.pos = end or state.pos + 1
-    return True
-
-
-def find_formula_end(source: str, begin: int, stop: int) -> int:
-    """Return the end of the formula that begins at `begin`, or 0.
-
-    The search is bounded (`LONGEST_FORMULA`), so that a line full of openers takes no more time.
-    """
-    if source[begin] == "$":
-        dollars = _DOLLARS.match(source, begin, stop)
-        return dollars.end() if dollars else 0
-    close = {"(": "\\)", "[": "\\]"}.get(source[begin + 1 : begin + 2])
-    # a formula has at least one letter between its delimiters, which have two letters each
-    end = source.find(close, begin + 3, min(stop, begin + LONGEST_FORMULA)) if close else -1
-    return end + 2 if end >= 0 else 0
-
-
 # Rules of the renderer: (its object, tokens, index of the token, options, environment) → HTML.
 
 
@@ -278,23 +208,24 @@ def _math(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any
         html = env[FORMULAS].put(formula) if FORMULAS in env else escape(formula)
     if not is_block:
         return f"<span>{html}</span>"
-    return f'<p style="margin:{_SPACE};{_scrolling(len(formula))}>{html}</p>\n'
+    attributes = _make_attributes(len(_find_symbols(formula)), f"margin:{_SPACE};{ACROSS}")
+    return f"<p {attributes}>{html}</p>\n"
 
 
-def _scrolling(letters: int) -> str:
-    """Return the rest of a block's style attribute, with a tab stop if it may have to scroll.
+def _make_attributes(letters: int, css: str) -> str:
+    """Return the attributes of a block: its style, and a tab stop if it may have to scroll.
 
     `letters`: the width that the block needs. It gets an edge only if it will scroll on most pages.
     """
     edge = f";{theme.EDGE}" if letters > theme.SCROLLS else ""
-    return f'{ACROSS}{edge}" tabindex="0"' if letters > _NARROW else f'{ACROSS}"'
+    return f'style="{css}{edge}"' + (' tabindex="0"' if letters > _NARROW else "")
 
 
 def _table(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
     """Return the start tag of a table, in a block that scrolls if a row may be too wide."""
     start = self.renderToken(tokens, index, options, env)
     letters = _measure_table(tokens[n] for n in range(index, len(tokens)))
-    return f'<div style="{_scrolling(letters)}>{start}' if letters > _NARROW else str(start)
+    return f"<div {_make_attributes(letters, ACROSS)}>{start}" if letters > _NARROW else str(start)
 
 
 def _end_table(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
@@ -320,15 +251,6 @@ def _measure_table(tokens: Iterable[Token]) -> int:
     return sum(columns) + 2 * len(columns)
 
 
-def bare(formula: str) -> str:
-    """Return a formula without its delimiters; `\\begin{…}…\\end{…}` has none."""
-    text = formula.strip()
-    if text.startswith("\\begin"):
-        return text
-    size = 1 if text.startswith("$") and not text.startswith("$$") else 2
-    return text[size:-size].strip()
-
-
 def _isolate_delimiters(text: str) -> str:
     """Return HTML of a text in which nothing begins a formula."""
     return _DELIMITER.sub(r"<span>\g<0></span>", escape(text))
@@ -339,7 +261,7 @@ def _image(self: Any, tokens: Sequence[Token], index: int, options: Any, env: An
     source = str(token.attrGet("src") or "")
     if source.startswith("data:"):
         return f'<img src="{escape(source)}" alt="{escape(token.content)}" style="{theme.IMAGE}">'
-    return f'<a href="{escape(source)}" style="{theme.link()}">{_isolate_delimiters(token.content) or "image"}</a>'
+    return f'<a href="{escape(source)}" style="{theme.LINK}">{_isolate_delimiters(token.content) or "image"}</a>'
 
 
 _RULES: dict[str, Any] = {

@@ -1,12 +1,8 @@
 """TeX → MathML (latex2mathml), for pages without a front end or a network to typeset formulas.
 
-Why MathML: browsers draw it without scripts or remote fonts, and it can be searched and copied.
-
-Rules
-- TeX comes from models and may be hostile, so the converter's output is not trusted: only elements
-  and attributes of an allow-list are written, and every text is escaped.
-- No length is negative or large; nothing is coloured, linked or moved.
-- A formula that is too long or cannot be converted is shown as code.
+Why MathML: browsers draw it without scripts or remote fonts, and it can be searched and copied. The
+TeX may be hostile, so only elements and attributes of allow-lists are written. They hold no
+negative or large length, no colour and no link.
 """
 
 from __future__ import annotations
@@ -18,6 +14,7 @@ from html import escape, unescape
 from typing import TYPE_CHECKING
 
 from .. import visible
+from .formulas import bare
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -36,10 +33,8 @@ LENGTH = r"\+?(?:0|[0-4]?(?:\.\d{1,4})?)(?:em|ex|pt|px)?"
 ATTRIBUTES: dict[str, re.Pattern[str]] = {
     name: re.compile(pattern)
     for names, pattern in (
-        (
-            "accent accentunder displaystyle fence largeop movablelimits separator stretchy symmetric",
-            "true|false",
-        ),
+        ("accent accentunder displaystyle fence largeop movablelimits", "true|false"),
+        ("separator stretchy symmetric", "true|false"),
         ("form", "prefix|infix|postfix"),
         ("columnalign rowalign", "(?:left|center|right|top|bottom|baseline|axis| )+"),
         ("columnlines rowlines", "(?:none|solid|dashed| )+"),
@@ -51,8 +46,7 @@ ATTRIBUTES: dict[str, re.Pattern[str]] = {
     for name in names.split()
 }
 WIDTH = re.compile(LENGTH)  # the attribute `width`, allowed on `mspace` only
-# opening and closing delimiter, and whether they make a display formula
-_DELIMITERS = (("$$", "$$", True), ("\\[", "\\]", True), ("\\(", "\\)", False), ("$", "$", False))
+_DISPLAY = ("$$", "\\[", "\\begin{")  # beginnings of display formulas
 
 
 class Formulas:
@@ -80,19 +74,11 @@ class Formulas:
 
 def formula(source: str) -> str:
     """Return a formula, given with its delimiters, as MathML, or as code if that fails."""
-    tex, block = _strip_delimiters(source.strip())
+    tex = bare(source)
     if len(tex) <= LONGEST:
         with suppress(Exception):  # the converter may raise anything, also RecursionError
-            return _write_element(_convert(tex, block), 0)
+            return _write_element(_convert(tex, source.strip().startswith(_DISPLAY)), 0)
     return f"<code>{escape(visible.show_hidden(source))}</code>"
-
-
-def _strip_delimiters(source: str) -> tuple[str, bool]:
-    """Return the TeX between the delimiters, and whether it is a display formula."""
-    for begin, end, block in _DELIMITERS:
-        if source.startswith(begin) and source.endswith(end) and len(source) >= len(begin + end):
-            return source[len(begin) : -len(end)].strip(), block
-    return source, source.startswith("\\begin{")
 
 
 def _convert(tex: str, block: bool) -> Element:

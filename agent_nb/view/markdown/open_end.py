@@ -1,6 +1,8 @@
 """The open end of a growing markdown text, completed for display.
 
-Why: half a marker (`**bol`, `[the do`, `| a |`) would be seen as text, and jump to its form later.
+    "**bol"  →  "**bol**"      "[the do"  →  "the do"      "| a |"  →  a table with one column
+
+Why: half a marker would be seen as text, and jump to its form later.
 """
 
 from __future__ import annotations

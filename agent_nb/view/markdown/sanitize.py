@@ -1,12 +1,9 @@
 """Sanitise foreign HTML with nh3: displays of tools, and markdown after it was rendered.
 
 Why: besides running scripts, hostile output may cover the page (a `position: fixed` copy of the
-approval card, a negative margin, a class of the host's dialogs) or load something from outside.
-
-Rules
-- Tags, attributes, style properties and their values must be on allow-lists, which lack `class`,
-  `id` and `name`. Only the attributes `title` and `alt` may hold any text.
-- A link is http, https or mailto, always with `rel="noreferrer"`; an image is raster, in `data:`.
+approval card, a negative margin, a class of the host's dialogs) or load something from outside. So
+tags, attributes, style properties and their values must be on allow-lists, which lack `class`, `id`
+and `name`.
 """
 
 from __future__ import annotations
@@ -63,11 +60,9 @@ PROPERTIES: dict[str, re.Pattern[str]] = {
     for names, pattern in (
         ("color background background-color border-color border-left-color", _COLOUR),
         ("font-weight", r"normal|bold|bolder|lighter|\d{3}"),
-        (
-            "font-style text-align vertical-align text-decoration white-space overflow-wrap word-break",
-            _KEYWORD,
-        ),
-        ("border-collapse list-style-type", _KEYWORD),
+        ("font-style text-align vertical-align text-decoration white-space", _KEYWORD),
+        ("overflow-wrap word-break border-collapse border-style list-style-type", _KEYWORD),
+        ("unicode-bidi", "plaintext"),
         ("overflow", r"(?:auto|hidden|scroll)(?: (?:auto|hidden|scroll))?"),
         ("overflow-x overflow-y", r"auto|hidden|scroll"),
         ("font-size", _FONT_SIZE),
@@ -78,7 +73,6 @@ PROPERTIES: dict[str, re.Pattern[str]] = {
         ("padding padding-top padding-bottom padding-left padding-right", _LENGTHS),
         ("border border-top border-bottom border-left border-right", _BORDER),
         ("border-width border-radius border-spacing", _LENGTHS),
-        ("border-style", _KEYWORD),
         ("width max-width min-width height max-height", rf"{_LENGTH}|fit-content"),
     )
     for name in names.split()

@@ -1,16 +1,13 @@
 """Growing markdown source → finished segments, each a source that can be rendered alone.
 
-How: the complete lines of the *open end*, the text that is not finished yet, are parsed. Every
+Why: a view that renders and sends the whole text with each letter becomes slower with its length.
+So the complete lines of the *open end*, the text that is not finished yet, are parsed. Every
 top-level block but the last is finished, since a later line can only change the last block; the
 last is finished too if an empty line ends its kind. Long lists, tables, code and paragraphs are cut
-into *pages* (at items, rows, lines), which repeat the *head* of their block: the header of the
-table, the opening fence.
+into *pages*, which repeat the *head* of their block: the header of a table, the opening fence. Of
+`# A\\n\\nSome text.\\n\\n- one\\n- t`, the heading and the text are finished, and the list is open.
 
-Why: a view that renders and sends the whole text with each letter becomes slower with its length.
-
-Rules
-- The segments depend on the text alone, not on the pieces in which it arrives.
-- The work is linear in the text.
+Rule: the segments depend on the text alone, not on the pieces in which it arrives.
 """
 
 from __future__ import annotations
@@ -23,7 +20,8 @@ from typing import Any, NamedTuple
 import msgspec
 from markdown_it.token import Token
 
-from .html import OPEN_END, parser
+from .formulas import OPEN_END
+from .html import parser
 
 WINDOW = 48_000  # characters parsed at once, unless a block is longer
 LINE = 4_000  # characters after which a line is broken
@@ -73,11 +71,11 @@ class Block:
         return {"table": 2, "fence": 1}.get(self.kind, 0)
 
 
-class Open(msgspec.Struct, frozen=True):
+class OpenBlock(msgspec.Struct, frozen=True):
     """The block that the open end continues.
 
     `cut`: earlier pages of the block are finished, so `head` goes before the open end. `number`:
-    that of its first item, in an ordered list.
+    the number of the open end's first item, in an ordered list.
     """
 
     head: str = ""
@@ -90,7 +88,7 @@ class Page(NamedTuple):
 
     segment: Segment
     first_line: int
-    open: Open
+    open: OpenBlock
 
 
 class Splitter:
@@ -101,7 +99,7 @@ class Splitter:
 
     def __init__(self) -> None:
         self.rest = ""
-        self.open = Open()
+        self.open = OpenBlock()
         self.references: dict[str, Any] = {}
         self._column = 0  # characters of the line that has no end yet
         self._unfinished = 0  # characters of the window that finished nothing when it was parsed
@@ -131,14 +129,14 @@ class Splitter:
         goes_on = True
         while goes_on:
             out: list[Segment] = []
-            goes_on = self._step(out, final)
+            goes_on = self._parse_window(out, final)
             yield from out
 
     def tail(self) -> Segment:
         """Return the open end, with its head, as a segment."""
         return Segment(self.open.head + self.rest, first=not self.open.cut, number=self.open.number)
 
-    def _step(self, out: list[Segment], final: bool) -> bool:
+    def _parse_window(self, out: list[Segment], final: bool) -> bool:
         """Parse one window of the open end, add what is finished; return whether to go on."""
         # the whole open end, or the complete lines that fit the window, which doubles if they
         # finished nothing: a block that cannot be cut, such as one item, may be of any length
@@ -153,15 +151,15 @@ class Splitter:
         lines = [0, *accumulate(len(line) for line in lines_of(source))]
         ended = takes_all or (bool(blocks) and blocks[-1].kind in ENDED and source.endswith("\n\n"))
         for block in blocks if ended else blocks[:-1]:
-            out.extend(page.segment for page in self._cut(block, source, lines))
-            self.open = Open()
+            out.extend(page.segment for page in self._cut_pages(block, source, lines))
+            self.open = OpenBlock()
         if ended:
             self.references.update(definitions)
             self.rest, self._unfinished = self.rest[len(window) :], 0
             return not takes_all
         start = 0  # the line at which the open end begins
         for block in blocks[-1:]:
-            *finished, last = self._cut(block, source, lines)
+            *finished, last = self._cut_pages(block, source, lines)
             out.extend(page.segment for page in finished)
             start, self.open = last.first_line, last.open if finished else self.open
         taken = max(0, lines[start] - len(head))  # characters; the head is not in `rest`
@@ -170,11 +168,11 @@ class Splitter:
         self.rest, self._unfinished = self.rest[taken:], 0 if taken else len(window)
         return True
 
-    def _cut(self, block: Block, source: str, lines: list[int]) -> list[Page]:
+    def _cut_pages(self, block: Block, source: str, lines: list[int]) -> list[Page]:
         """Return the pages of a block, one if it is short; `lines`: where each line begins."""
-        open_block = self.open if block.start == 0 else Open()
+        open_block = self.open if block.start == 0 else OpenBlock()
         units = block.units()
-        cut_lines = cuts(units, block.end, lines, LIMITS.get(block.kind, LIMIT))
+        cut_lines = find_cuts(units, block.end, lines, LIMITS.get(block.kind, LIMIT))
         if not cut_lines:
             text = source[lines[block.start] : lines[block.end]]
             tokens = None if open_block.cut else block.tokens
@@ -186,7 +184,7 @@ class Splitter:
         for begin, end in zip([block.start, *cut_lines], [*cut_lines, block.end], strict=True):
             # the number of the item that begins at `begin`, counted from the block's first item
             number = None if first is None else first + bisect_right(units, begin) - 1
-            opened = open_block if begin == block.start else Open(head, True, number)
+            opened = open_block if begin == block.start else OpenBlock(head, True, number)
             text = ("" if opened is open_block else head) + source[lines[begin] : lines[end]]
             pages.append(
                 Page(Segment(text, not opened.cut, end == block.end, number), begin, opened)
@@ -194,7 +192,9 @@ class Splitter:
         return pages
 
 
-def cuts(units: Sequence[int], end: int, lines: Sequence[int], limit: tuple[int, int]) -> list[int]:
+def find_cuts(
+    units: Sequence[int], end: int, lines: Sequence[int], limit: tuple[int, int]
+) -> list[int]:
     """Return the lines at which a block is cut: before the first unit after a full page."""
     most, size = limit
     cut_lines: list[int] = []

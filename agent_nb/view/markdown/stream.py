@@ -3,11 +3,8 @@
 Why: the time and messages of an answer must grow with its length, not with its square.
 
 Rules
-- The finished parts (`frozen`) depend on the text alone, not on the pieces in which it arrives.
-- `frozen` only grows until `close`; then parts that use a link defined further down change in
-  place.
-- For display, the open end is completed (`open_end`); a frozen part is rendered from the text as it
-  came.
+- `frozen`, the finished parts, only grows until `close`, which renders parts again that use a link
+  defined further down.
 - All HTML is sanitised here; MathML, filled in afterwards, has the allow-lists of `mathml`. So the
   result may be put into a page unchanged.
 """
@@ -58,14 +55,21 @@ class MarkdownStream:
         self.fed += len(text)
         self._splitter.feed(visible.show_prose(text))
 
-    def advance(self) -> None:
-        """Freeze the finished parts."""
-        self._freeze(final=False)
+    def advance(self, *, final: bool = False) -> None:
+        """Freeze the finished parts; `final`: also the open end."""
+        for segment in self._splitter.finished(final=final):
+            # without tokens: rendering changes them, and they take much memory
+            source = Segment(segment.source, segment.first, segment.last, segment.number)
+            if "[" in segment.source:
+                self._linked[len(self.frozen)] = source
+            if _OPENER.search(segment.source):
+                self._with_tex[len(self.frozen)] = source
+            self.frozen.append(self._html(segment))
 
     def close(self) -> None:
         """Freeze everything and apply late link definitions."""
         self.closed = True
-        self._freeze(final=True)
+        self.advance(final=True)
         for index, segment in self._linked.items() if self._splitter.references else ():
             html = self._html(segment)
             if html != self.frozen[index]:
@@ -97,16 +101,6 @@ class MarkdownStream:
         tail = self.tail(caret=caret)  # first, since it finishes some parts
         return "".join(self.frozen) + tail
 
-    def _freeze(self, *, final: bool) -> None:
-        for segment in self._splitter.finished(final=final):
-            # without tokens: rendering changes them, and they take much memory
-            source = Segment(segment.source, segment.first, segment.last, segment.number)
-            if "[" in segment.source:
-                self._linked[len(self.frozen)] = source
-            if _OPENER.search(segment.source):
-                self._with_tex[len(self.frozen)] = source
-            self.frozen.append(self._html(segment))
-
     def _html(self, segment: Segment, *, tex_as_code: bool = False) -> str:
         from .html import FORMULAS, TEX_AS_CODE, tokens_html
 
@@ -115,11 +109,11 @@ class MarkdownStream:
         raw = tokens_html(
             tokens, env, first=segment.first, last=segment.last, number=segment.number
         )
-        html = without_spare(clean(raw))
+        html = drop_spare_tags(clean(raw))
         return html if self._formulas is None else self._formulas.fill(html)
 
 
-def without_spare(html: str) -> str:
+def drop_spare_tags(html: str) -> str:
     """Return rendered markdown without optional end tags and without line ends between blocks.
 
     A notebook would keep them, and a growing answer would send them many times.

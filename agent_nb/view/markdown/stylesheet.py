@@ -1,11 +1,8 @@
 """Rendered markdown for the live view, with repeated inline styles moved into a style sheet.
 
 Why: a saved page needs its styles inline. A live answer is sent many times, and inline styles would
-be half of it.
-
-Rules
-- `compact` runs after the sanitiser. It removes only style attributes that `html` wrote.
-- An element without its style looks the same below `ROOT`, where `css` applies.
+be half of it. An element without its style looks the same below `ROOT`, where `css` applies.
+`compact` runs after the sanitiser, and removes only style attributes that `html` wrote.
 """
 
 from __future__ import annotations
@@ -22,8 +19,9 @@ ROOT = ".agent-nb .agent-nb-prose.agent-nb-prose"
 
 
 def compact(html: str) -> str:
-    """Return rendered markdown without the styles of `css`."""
-    return _TAG.sub(_shorten_tag, html).replace(f' style="{theme.link()}"', "")
+    """Return rendered markdown without the styles of `css`; a code token gets its class."""
+    short = _TAG.sub(lambda match: _short_tags().get(match.groups(), match[0]), html)
+    return short.replace(f' style="{theme.LINK}"', "")
 
 
 @cache
@@ -34,22 +32,15 @@ def css() -> str:
     return "\n".join(f"{ROOT} {selector}{{{rule}}}" for selector, rule in rules.items())
 
 
-def _shorten_tag(match: re.Match[str]) -> str:
-    """Return the start of a tag without a style that `css` has; a code token gets its class."""
-    tag, rules = match.groups()
-    if _rules_of_tags().get(tag) in {rules, f"{rules};{UNBROKEN}"}:
-        return f"<{tag}"
-    name = _classes_of_rules().get(rules) if tag == "span" else None
-    return match.group() if name is None else f'<span class="{name}"'
-
-
 @cache
-def _rules_of_tags() -> dict[str, str]:
-    """Return the declarations of each tag; a selector such as `pre code` is of its last tag."""
-    return {s.split()[-1]: rules for s, rules in selectors().items() if not s.startswith(".")}
-
-
-@cache
-def _classes_of_rules() -> dict[str, str]:
-    """Return the class of code tokens for the declarations that each of them has."""
-    return {rules: s.removeprefix(".") for s, rules in selectors().items() if s.startswith(".")}
+def _short_tags() -> dict[tuple[str, ...], str]:
+    """Return (tag, its declarations) → the start of the tag for the live view."""
+    short: dict[tuple[str, ...], str] = {}
+    for selector, rules in selectors().items():
+        if selector.startswith("."):
+            short["span", rules] = f'<span class="{selector[1:]}"'
+        else:
+            tag = selector.split()[-1]  # a selector such as `tbody tr` is of its last tag
+            # a block of code without a long line lacks `UNBROKEN`
+            short[tag, rules] = short[tag, rules.removesuffix(f";{UNBROKEN}")] = f"<{tag}"
+    return short

@@ -1,17 +1,10 @@
 """Which TeX a front end may typeset: formulas that stay in their box.
 
-Why: TeX can move boxes (`\\raise`, `\\llap`, `\\kern`), claim that a box is smaller than what it
-draws (`\\smash`), or hide either behind a definition: an answer could paint an approval over
-another cell.
+Why: TeX can move boxes (`raise`, `llap`, `kern`), claim that a box is smaller than what it draws
+(`smash`), or hide either behind a definition: an answer could paint an approval over another cell.
 
-Rules
-- Every command must be in `NAMES`, `SIGNS` or `ARGUMENTS`, which list what mathematics needs:
-  MathJax may get more dangerous ones. A formula with any other command is shown as code.
-- A command in `ARGUMENTS` takes only plain arguments: lengths are small and not negative,
-  environments known, colours a word or a hexadecimal number.
-- `\\!` moves symbols together by a sixth of an em; a formula may use it `TIGHT` times.
-- Braces are balanced, since a typesetter might read on after the formula, and nested at most
-  `DEEPEST` deep.
+Rule: the lists allow commands and do not forbid any, because MathJax may get more dangerous ones. A
+formula with another command is shown as code.
 """
 
 from __future__ import annotations

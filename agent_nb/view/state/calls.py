@@ -1,10 +1,7 @@
 """The part of the fold that handles tool calls (see `fold`).
 
-Why: many kinds of events and deltas, some of them missing in foreign logs, change one card.
-
-Rules
-- A call without its `Call` event, as in imported logs, gets a card from its other events.
-- A live delta that cannot be read is ignored.
+Why apart: many kinds of events and deltas change one card, and in foreign logs some are missing. A
+call without its `Call` event gets a card from its other events.
 """
 
 from __future__ import annotations
@@ -16,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ... import events as e
-from ...wire import as_dict, as_list
+from ...wire import as_dict, as_list, cut_end
 from ..format import count_noun
 from .cards import Batch, CallCard, CardList, Mark
 from .text import Text
@@ -213,7 +210,6 @@ def _move_bar(card: CallCard, fraction: float, progress: e.Meaning, now: float) 
 def format_data(data: Any, *, fresh: bool) -> str:
     """Return progress data as one bounded line of JSON; `fresh`: the line before has ended."""
     text = json.dumps(data, ensure_ascii=False, default=str)
-    excess = len(text) - LONGEST_DATA
-    if excess > 0:
-        text = f"{text[:LONGEST_DATA]}… {count_noun(excess, 'more character')}"
+    more = count_noun(len(text) - LONGEST_DATA, "more character")
+    text = cut_end(text, LONGEST_DATA, f"… {more}")
     return f"{text}\n" if fresh else f"\n{text}\n"

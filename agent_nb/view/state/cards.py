@@ -1,10 +1,7 @@
 """The state of each card: plain mutable objects that only the modules of `view.state` change.
 
-Why apart from the drawing: one state is drawn as widgets, a static page, markdown and text.
-
-Rules
-- A card keeps fields of events, not the events; only an `Approval` is kept whole.
-- Times are epoch seconds (0: unknown), durations seconds.
+Why apart from the drawing: one state is drawn as widgets, a static page, markdown and text. Times
+are epoch seconds (0: unknown), durations seconds.
 """
 
 from __future__ import annotations
@@ -35,7 +32,7 @@ class Card:
     """State of one card.
 
     `kind` names the file in `view.cards` that draws it. `key` is unique within its list. `version`
-    grows with every change. `done`: a terminal may print what there is; a card may still grow then.
+    grows with every change. `done`: a terminal may print the card, which may still grow after that.
     """
 
     kind = ""
@@ -65,11 +62,6 @@ class ThinkCard(Card):
     seconds: float = 0.0
     incomplete: bool = False
 
-    def cut_off(self, now: float) -> None:
-        """Close a thought that the end of the run cut off."""
-        self.incomplete = self.done = True
-        self.seconds = seconds_between(self.started, now)
-
 
 @dataclass(eq=False)
 class RespondCard(Card):
@@ -88,10 +80,6 @@ class RespondCard(Card):
     def is_json_code(self) -> bool:
         """Whether to show the text as code: it begins as JSON, and the run asked for a type."""
         return self.expects_type and not self.typed and self.text.begins() in ("{", "[")
-
-    def cut_off(self) -> None:
-        """Close a text at the end of the run."""
-        self.incomplete, self.done = self.incomplete or self.writing, True
 
 
 class Mark(NamedTuple):

@@ -4,14 +4,10 @@ Why: the live view, the static page, a reload, a rerun and the view of a foreign
 over the same events, so they cannot differ.
 
 Rules
-- `apply` is O(1) amortised and never raises on a strange log: unknown events become notes.
-- Deltas only bring forward what the stored events say later: a log folded with or without its
-  deltas ends in equal states, but for `MapCard.quarters`.
-- Times come from the events, never from a clock.
-- Every change of a card raises its `version` and that of the cards around it: a redraw touches only
-  what changed.
-- All parts of a view's fold (`Calls`, `TextCards`, …) share one `CardList`.
-- A state knows nothing of its drawing: nodes of a page, HTML, widgets.
+- Deltas only bring forward what the stored events say later. If those of a span follow its `Node`,
+  a log folded with or without its deltas ends in equal states, but for `MapCard.quarters`.
+- Times come from the events, never from a clock; no event raises, however strange.
+- Every change of a card goes through `CardList.touch`, so that a redraw touches only what changed.
 """
 
 from __future__ import annotations
@@ -26,17 +22,7 @@ from ... import events as e
 from ...events import Event, Interrupt
 from ...wire import as_dict
 from .calls import Calls
-from .cards import (
-    CallCard,
-    Card,
-    CardList,
-    ErrorCard,
-    InterruptCard,
-    NodeCard,
-    RespondCard,
-    RetryCard,
-    UserCard,
-)
+from .cards import CallCard, Card, CardList, ErrorCard, InterruptCard, NodeCard, UserCard
 from .map import MapCardBuilder
 from .notes import Notes
 from .overview import RunOverview
@@ -45,7 +31,7 @@ from .retries import Retries
 from .text_cards import TextCards
 from .think_cards import ThinkCards
 
-MOST_LEVELS = 40  # of spans in one another; a record may hold thousands, and drawing recurses
+MOST_LEVELS = 40  # of nested spans; a record may hold thousands, and drawing recurses
 INTERNAL_NODES = ("llm",)  # spans without a card: the requests to the model
 TEXTS = frozenset({"think", "respond", "call"})  # `of` of deltas that carry pieces of a text
 
@@ -79,14 +65,13 @@ class RunView(RunOverview):
         cards = self._list = CardList() if span is None else span.card.inside
         # the parts, each of which makes one kind of card
         self._thoughts = ThinkCards(cards)
-        self._texts = TextCards(cards)
-        self._calls = Calls(cards)
-        self._retries = Retries(cards)
+        self.texts = TextCards(cards)
+        self.calls = Calls(cards)
+        self.retries = Retries(cards)
         self._plans = Plans(cards)
         self.map = MapCardBuilder(cards)
         self._notes = Notes(cards)
-        # by type; from `Call` on, one part handles the event alone
-        self._handlers: dict[type[Event], Callable[[Any], None]] = {
+        self._handlers: dict[type[Event], Callable[[Any], None]] = {  # by type
             e.Delta: self._take_delta,
             e.RunStart: self._take_run_start,
             e.User: self._take_user,
@@ -97,22 +82,23 @@ class RunView(RunOverview):
             e.Error: self._take_error,
             e.Interrupt: self._take_interrupt,
             e.End: self._take_end,
-            e.Call: self._calls.take_call,
-            e.Approval: self._calls.take_approval,
-            e.Execute: self._calls.take_execute,
-            e.Started: self._calls.take_started,
-            e.Progress: self._calls.take_progress,
-            e.Result: self._calls.take_result,
-            e.Respond: self._texts.take_block,
+            # one part handles each of these alone
+            e.Call: self.calls.take_call,
+            e.Approval: self.calls.take_approval,
+            e.Execute: self.calls.take_execute,
+            e.Started: self.calls.take_started,
+            e.Progress: self.calls.take_progress,
+            e.Result: self.calls.take_result,
+            e.Respond: self.texts.take_block,
             e.Metric: self.usage.take_metric,
             e.Unknown: self._notes.add_unknown,
         }
         # by `of`
         self._delta_handlers: dict[str, Callable[[e.Delta], None]] = {
             "think": self._thoughts.take_delta,
-            "respond": self._texts.take_delta,
+            "respond": self.texts.take_delta,
             "map": self.map.take_delta,
-            **self._calls.deltas,
+            **self.calls.deltas,
         }
 
     def apply(self, event: Event) -> None:
@@ -140,23 +126,9 @@ class RunView(RunOverview):
         """The number of stored events folded in."""
         return self._list.events
 
-    @property
-    def answer(self) -> RespondCard | None:
-        """The newest text of the model, None before the first one."""
-        return self._texts.answer
-
-    @property
-    def retrying(self) -> RetryCard | None:
-        """The card of a request that waits to be made again, None if none waits."""
-        return self._retries.waiting
-
     def call(self, call_id: str) -> CallCard | None:
         """Return the card of a call of this view, or None."""
-        return self._calls.get(call_id)
-
-    def open_calls(self) -> list[CallCard]:
-        """Return the cards of calls without a result, but for those still being written."""
-        return self._calls.list_open()
+        return self.calls.get(call_id)
 
     @property
     def log_start(self) -> float:
@@ -177,14 +149,15 @@ class RunView(RunOverview):
         node = event if isinstance(event, e.Node) and event.name not in INTERNAL_NODES else None
         if node is not None and node.phase == "enter" and view.level < MOST_LEVELS:
             view = view.open_node(node)
-        self._views[event.span] = view
+        if type(event) is not e.Delta:  # which may come before the beginning of its span
+            self._views[event.span] = view
         return view
 
     def open_node(self, event: e.Node) -> RunView:
         """Return a view for the span that `event` opens, inside a call or a card of this view."""
-        self._texts.note_event(event)
+        self.texts.note_event(event)
         data = event.data or {}
-        call = self._calls.get(str(data.get("call_id", "")))
+        call = self.calls.get(str(data.get("call_id", "")))
         card = NodeCard(self._list.new_key("node"), event.name, CardList(), event.ts)
         # a change inside the span is a change of the card around it: of its call, else of its own
         card.inside.on_change = partial(self._list.touch, call or card)
@@ -198,7 +171,7 @@ class RunView(RunOverview):
 
     def count(self, event: Event) -> None:
         """Note the time of an event of this view or of a span inside it, and count it if stored."""
-        self._retries.settle(event)
+        self.retries.end_at_outcome(event)
         if type(event) is not e.Delta:
             self._list.events += 1
             self.note_stored(event)
@@ -208,7 +181,7 @@ class RunView(RunOverview):
         """Fold in an event of this view itself."""
         self.count(event)
         self.turn = max(self.turn, event.turn)
-        self._texts.note_event(event)
+        self.texts.note_event(event)
         if (handler := self._handlers.get(type(event))) is not None:
             handler(event)
 
@@ -221,7 +194,7 @@ class RunView(RunOverview):
 
     def _take_run_start(self, event: e.RunStart) -> None:
         self.note_start(event)
-        self._texts.begin(self.settings)
+        self.texts.begin(self.settings)
 
     def _take_user(self, event: e.User) -> None:
         key = self._list.new_key("user")
@@ -233,7 +206,7 @@ class RunView(RunOverview):
     def _take_node(self, event: e.Node) -> None:
         """Take the start or end of a request, or the end of the span that this view shows."""
         if event.name in INTERNAL_NODES:
-            self._retries.take_request(event)
+            self.retries.take_request(event)
             self.note_request(event)
         elif self._span is not None and event.span == self._span.id and event.phase == "exit":
             self._end_span(event, self._span.card)
@@ -249,7 +222,7 @@ class RunView(RunOverview):
     def _take_state(self, event: e.State) -> None:
         self.note_state(event)
         if event.kind == "mcp":
-            self._calls.add_server(as_dict(event.payload))
+            self.calls.add_server(as_dict(event.payload))
         elif not self.map.take_state(event):
             self._notes.add_state(event)
 
@@ -258,10 +231,10 @@ class RunView(RunOverview):
             self._notes.add_extension(event)
 
     def _take_error(self, event: e.Error) -> None:
-        if self._calls.take_error(event):
+        if self.calls.take_error(event):
             return
         if event.code == "retry":
-            self._retries.take_failure(event)
+            self.retries.take_failure(event)
         else:
             self._list.add(ErrorCard(self._list.new_key("error"), event))
 
@@ -273,18 +246,18 @@ class RunView(RunOverview):
     def _take_end(self, event: e.End) -> None:
         for view in self._views.values():
             view.cut_off(event)
+        self.texts.take_reply(event)
         self._close(event)
-        self._texts.take_reply(event)
-        self._texts.end()
 
     def _close(self, event: e.End) -> None:
         """Close what is open in this view: the run has ended."""
         self.status, self.ended = event.status, event.ts
         self.usage.streamed = 0
-        self._calls.end()
+        self.calls.end()
         self._plans.end()
         self.map.end()
         self._thoughts.end(event.ts)
+        self.texts.end()
 
     def cut_off(self, event: e.End) -> None:
         """Close a span that is still open at the end of its run."""
@@ -295,5 +268,4 @@ class RunView(RunOverview):
         card.end(event.ts)
         # the span did not end by itself, even if the status of the run is `ok`
         self._close(msgspec.structs.replace(event, status="interrupted"))
-        self._texts.end()
         self._list.touch(card)

@@ -1,16 +1,16 @@
 """One JSON object while it arrives: its members so far, with the beginning of an unfinished string.
 
+    '{"code": "print(1'              →  {"code": "print(1"}
+    '{"code": "print(1)", "n": [1'   →  {"code": "print(1)", "n": []}: 1 may become 12
+
 Why: people read the arguments of a call while they are written. A parser of whole texts would read
 all of them again with every piece.
 
 Rules
 - `take_value` does not depend on the chunking: half an escape, or the first half of a surrogate
   pair, waits for the rest. A half that stays alone becomes U+FFFD.
-- A string appears with its opening quote; a number, `true`, `false` and `null` only once they have
-  ended (1 may become 12). Of duplicate keys the last counts.
 - Raw control characters in strings are accepted, since small models write them; all else is strict.
-  The members before a fault stay.
-- `feed` takes linear time. Nothing recurses, and only `close` raises.
+- Nothing recurses or raises; the members before a fault stay.
 """
 
 from __future__ import annotations
@@ -86,12 +86,6 @@ class GrowingObject:
                 at = self._read_scalar(self._scalar, text, at)
             else:
                 at = self._read_mark(text, at)
-
-    def close(self) -> dict[str, Any]:
-        """End the text and return the object. Raises ValueError if it is not a whole one."""
-        if self.broken or self._expected != "nothing":
-            raise ValueError("the text is not a whole JSON object")
-        return self.take_value()
 
     def _read_string(self, pieces: list[str], text: str, at: int) -> int:
         """Read more of a string; return the position behind it."""

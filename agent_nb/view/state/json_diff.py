@@ -1,13 +1,7 @@
 """The changes from one JSON value to the next, for snapshots and checkpoints of a foreign state.
 
-Why: other systems send their whole state again and again; a reader wants to see the changes.
-
-Rules
-- A change is a path with the values before and after; `MISSING` means no value.
-- The common beginning and end of two lists are skipped, so that an item inserted or appended is one
-  change.
-- The order of an object's fields does not count.
-- Nothing raises: values too deep to compare count as changed.
+Why: other systems send their whole state again and again; a reader wants to see the changes. An
+item inserted into a list or appended is one change; values too deep to compare count as changed.
 """
 
 from __future__ import annotations
@@ -22,7 +16,11 @@ MISSING: Any = type("Missing", (), {"__repr__": lambda _: "MISSING"})()
 
 
 class Change(NamedTuple):
-    """One change. `path` reads like code: `messages[2].text`; "" is the whole value."""
+    """One change.
+
+    `path` reads like code: `messages[2].text`; "" is the whole value. `before` of an addition and
+    `after` of a removal are `MISSING`.
+    """
 
     path: str
     before: Any

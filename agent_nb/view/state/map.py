@@ -1,20 +1,18 @@
 """Turns the events of a map (plan, live counts, end) into the state of its card.
 
 Why types here: the room of maps (`rows`) stands above this one, so that its types cannot be
-imported, and records may come from strangers.
+imported, and records may come from strangers. The `name` of a field is its name in records and in
+live counts.
 
-Rules
-- A map has one card. The first plan or counts make it, live counts move its bar, and the counts at
-  the end close it.
-- A payload that is not a valid plan or count, as in a record of unknown origin, is shown like any
-  other state. Live counts that cannot be read are ignored.
-- A field with a `name` has that name in records and in live counts.
+Rule: a payload that is not a valid plan or count is shown like any other state; live counts that
+cannot be read are ignored.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, cast
 
 import msgspec
 from msgspec import Meta
@@ -103,11 +101,6 @@ class MapCounts(msgspec.Struct, frozen=True):
         return min(1.0, self.done / self.total) if self.total else 1.0
 
     @property
-    def answered_fraction(self) -> float:
-        """The share of the rows that were answered, from 0 to 1."""
-        return min(1.0, self.ok / self.total) if self.total else 1.0
-
-    @property
     def stopped(self) -> int:
         """The number of rows that the end of the map cut off."""
         return self.failures.get(STOPPED, 0)
@@ -116,6 +109,11 @@ class MapCounts(msgspec.Struct, frozen=True):
     def failed(self) -> int:
         """The number of rows that ended without an answer, besides `stopped`."""
         return max(0, self.done - self.ok - self.stopped)
+
+    @property
+    def all_failed(self) -> bool:
+        """Whether each row ended without an answer."""
+        return 0 < self.total <= self.failed
 
 
 @dataclass(eq=False)
@@ -129,7 +127,10 @@ class MapCard(Card):
 
 
 class MapCardBuilder:
-    """Makes the card of a map. `ran_in_kernel`: the map is not part of an imported run."""
+    """Makes the one card of a map: the first plan or counts add it, the counts at the end close it.
+
+    `ran_in_kernel`: the map is not part of an imported run.
+    """
 
     def __init__(self, cards: CardList) -> None:
         self._cards = cards
@@ -155,7 +156,8 @@ class MapCardBuilder:
 
     def take_delta(self, event: Delta) -> None:
         """Take the counts of a map that runs."""
-        counts = _decode_counts(event.text) if len(event.text) <= LONGEST_COUNTS else None
+        text = event.text if len(event.text) <= LONGEST_COUNTS else ""
+        counts = _read_payload(text, MapCounts, msgspec.json.decode)
         if counts is None or (self.card is not None and self.card.done):
             return
         card = self._find_or_add(counts.total)
@@ -178,16 +180,11 @@ class MapCardBuilder:
         return self.card
 
 
-def _read_payload(payload: Any, struct: type[_Struct]) -> _Struct | None:
+def _read_payload(
+    payload: Any, struct: type[_Struct], read: Callable[..., Any] = msgspec.convert
+) -> _Struct | None:
     """Return a payload as a value of the type `struct`, None if it has another form."""
     try:
-        return msgspec.convert(payload, struct)
-    except (msgspec.ValidationError, TypeError, ValueError, RecursionError):
-        return None
-
-
-def _decode_counts(text: str) -> MapCounts | None:
-    try:
-        return msgspec.json.decode(text, type=MapCounts)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return cast("_Struct", read(payload, type=struct))
+    except (msgspec.DecodeError, TypeError, ValueError, RecursionError):
         return None

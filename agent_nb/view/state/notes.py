@@ -1,13 +1,7 @@
 """The part of the fold that handles states, extensions and unknown events (see `fold`).
 
 Why: an event without a card of its own must be visible too, but hundreds in a row must not bury
-the answers.
-
-Rules
-- Consecutive events with the same kind of card are one card. States without a special card, of
-  whatever `event.kind`, have the card kind `state`.
-- Two extensions are not shown: opaque blocks, which a later request only sends back to their
-  provider, and the bytes of taped calls.
+the answers. So consecutive events with the same kind of card share one card.
 """
 
 from __future__ import annotations

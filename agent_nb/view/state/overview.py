@@ -1,11 +1,7 @@
 """What the header and the footer show of a run (see `fold`): its facts, and what it used.
 
-Why apart from the cards: these facts are of the whole run, and several kinds of events change them.
-
-Rules for figures, since a reader must know which are estimates or lower bounds
-- The total of the newest metric counts; the fold adds nothing up itself.
-- A total that includes one estimate stays an estimate.
-- A total that lacks the cost of a request, also of a sub-agent's, is a lower bound.
+Rule: a reader must know which figures are estimates or lower bounds. One estimate makes the total
+an estimate; one request without a cost, also a sub-agent's, makes it a lower bound.
 """
 
 from __future__ import annotations
@@ -13,18 +9,20 @@ from __future__ import annotations
 from typing import Any
 
 from ...events import Counts, Event, Metric, Node, RunStart, State
+from ...wire import as_dict
 
 
 class Usage:
-    """What one view's run used so far.
+    """What one view's run used so far: the total of its newest metric.
 
+    `estimated`: a metric was an estimate. `unpriced`: the total lacks the cost of a request.
     `streamed`: characters from the model since the last metric, while it streams.
     """
 
     def __init__(self) -> None:
         self.total = Counts()
         self.estimated = False
-        self.unpriced = False  # the total lacks the cost of a request
+        self.unpriced = False
         self.streamed = 0
 
     def take_metric(self, event: Metric) -> None:
@@ -73,11 +71,6 @@ class RunOverview:
         """Whether the run has not ended, as far as the events so far say."""
         return self.status in {"", "running"}
 
-    @property
-    def ended_at(self) -> float:
-        """Epoch seconds at which the run ended, or of the latest event."""
-        return self.ended or self.last
-
     def note_stored(self, event: Event) -> None:
         """Note the time of a stored event, and that the run has begun."""
         self.doing = ""
@@ -98,7 +91,7 @@ class RunOverview:
 
     def note_state(self, event: State) -> None:
         """Note what the header shows of a state; `Notes` decides whether it has a card, too."""
-        fields = event.payload if isinstance(event.payload, dict) else {}
+        fields = as_dict(event.payload)
         if event.kind == "foreign_turns" and fields:
             self.foreign = str(fields.get("note") or "")
         elif event.kind == "window" and fields:

@@ -1,16 +1,16 @@
-"""Fold the events of a tree or graph of thought (seed 002 § 4.2) into one card: a plan.
+"""Fold the events of a tree or graph of thought into one card: a plan.
+
+    tot_expand {"candidates": ["sort", "hash"]}   tot_evaluate {"scores": [0.2, 0.9], "chosen": 1}
+    got_plan {"node_ids": ["a", "b"]}             got_node_complete {"id": "a", "result_summary": …}
 
 Why one card: a list of notes would not show which branch was taken and which was given up.
 
 Rules
-- A tree has a path: the root and the candidates chosen so far. Candidates hang below its end.
-- An evaluation scores the newest candidates and extends the path.
-- A backtrack to depth k keeps the first k chosen candidates and marks the others as given up.
-- A graph has nodes by id. If an expansion says only how many nodes it adds, then so many new nodes
-  are put below it as they appear; the latest expansion is filled first.
-- Events that fit no plan are left to the notes (`take_extension` returns False); no payload raises.
-- A score that is not a number counts as unknown. An index that fits no candidate, or is missing
-  beside scores, becomes a remark.
+- A tree has a path: the root and the candidates chosen so far. New candidates hang below its end,
+  and a backtrack to depth k leaves the first k chosen ones on it.
+- If an expansion of a graph says only how many nodes it adds, then so many unplanned nodes are put
+  below it as they appear; the latest expansion is filled first.
+- No payload raises: an event that fits no plan is left to the notes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any, Literal
 
 from ...events import Extension
-from ..format import is_number, short
+from ..format import format_json, is_number
 from .cards import Card, CardList, seconds_between
 
 NAMESPACE = "loom"  # of the extension events
@@ -263,7 +263,7 @@ def _read_name(value: Any) -> str:
 
 def text_of(value: Any) -> str:
     """Return a foreign value as text."""
-    return value if isinstance(value, str) else short(value, 400)
+    return value if isinstance(value, str) else format_json(value, 400)
 
 
 def read_number(value: Any) -> float | None:

@@ -1,12 +1,7 @@
 """The part of the fold that handles failed requests which are made again (see `fold`).
 
 Why: a provider under load refuses several times in a row, with an event each; the reader needs one
-row that counts down.
-
-Rules
-- The failures of one request are one card, from the first failure to its outcome.
-- The node of the failed request says how long the wait will be (`retry_in`, seconds); the times of
-  the events say how long it was.
+row that counts down. So the failures of one request are one card, up to its outcome.
 """
 
 from __future__ import annotations
@@ -55,7 +50,7 @@ class Retries:
         card.raw, card.since = event.raw, event.ts
         self._cards.touch(card)
 
-    def settle(self, event: Event) -> None:
+    def end_at_outcome(self, event: Event) -> None:
         """Finish the card at an event that shows the outcome: an answer, or something else begins.
 
         Every event shows it, except nodes (a request is a node), the failure itself, and deltas

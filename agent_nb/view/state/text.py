@@ -1,10 +1,7 @@
 """Two growing texts: `Text` keeps everything, `Output` keeps a head and a tail.
 
-Why: a tool that prints 100 MB must not fill the memory of the view (the log has the whole output).
-
-Rules
-- Appending is O(1) amortised: a stream may have 100,000 small pieces.
-- Two texts are equal if they read the same, however they were appended.
+Why: a stream may have 100,000 small pieces, so appending is O(1) amortised, and a tool that prints
+100 MB must not fill the memory of the view (the log has the whole output).
 """
 
 from __future__ import annotations
@@ -104,11 +101,11 @@ class Output:
     `omitted` counts the characters between them; `len()` counts these too.
     """
 
-    __slots__ = ("_head", "_head_room", "_tail", "_tail_limit", "_tail_size", "omitted")
+    __slots__ = ("_head_limit", "_tail", "_tail_limit", "_tail_size", "head", "omitted")
 
     def __init__(self, head: int = 4000, tail: int = 8000) -> None:
-        self._head: list[str] = []
-        self._head_room = head
+        self.head = ""  # the beginning
+        self._head_limit = head
         self._tail: deque[str] = deque()
         self._tail_size = 0
         self._tail_limit = tail
@@ -116,10 +113,8 @@ class Output:
 
     def append(self, piece: str) -> None:
         """Add `piece`, dropping what no longer fits the tail."""
-        if self._head_room:
-            first, piece = piece[: self._head_room], piece[self._head_room :]
-            self._head.append(first)
-            self._head_room -= len(first)
+        if room := self._head_limit - len(self.head):
+            self.head, piece = self.head + piece[:room], piece[room:]
         if piece:
             self._tail.append(piece)
             self._tail_size += len(piece)
@@ -137,20 +132,15 @@ class Output:
             self.omitted += dropped
 
     @property
-    def head(self) -> str:
-        """The beginning of the output."""
-        return "".join(self._head)
-
-    @property
     def tail(self) -> str:
         """The rest after the head, or the end of the output if characters were omitted."""
         return "".join(self._tail)
 
     def __bool__(self) -> bool:
-        return bool(self._head)
+        return bool(self.head)
 
     def __len__(self) -> int:
-        return sum(map(len, self._head)) + self.omitted + self._tail_size
+        return len(self.head) + self.omitted + self._tail_size
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Output) and str(self) == str(other)

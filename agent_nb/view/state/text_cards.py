@@ -1,13 +1,8 @@
 """The part of the fold that handles the model's texts (see `fold`).
 
-Why: a text arrives in blocks, whose border may be inside a sentence, or between a list marker and
-its item. The blocks must not become two pieces of markdown.
-
-Rules
-- A text is one card, whatever the number of its blocks (see `agent_nb.events.text`); thoughts
-  between its blocks are shown after it.
-- Only where a thought comes between two paragraphs, a text becomes two cards with the thought
-  between them.
+A text arrives in blocks, whose border may be inside a sentence, or between a list marker and its
+item. So it is one card, whatever the number of its blocks (see `agent_nb.events.text`), and a
+thought between its blocks stands below it. Only a thought between two paragraphs divides the card.
 """
 
 from __future__ import annotations
@@ -110,7 +105,7 @@ class TextCards:
         """Close the texts: the run has ended."""
         for card in self._cards.cards:
             if isinstance(card, RespondCard) and not card.done:
-                card.cut_off()
+                card.incomplete, card.done = card.incomplete or card.writing, True
                 self._cards.touch(card)
 
     def take_reply(self, event: e.End) -> None:

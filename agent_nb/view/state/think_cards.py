@@ -1,10 +1,8 @@
 """The part of the fold that handles the model's thoughts (see `fold`).
 
-Why: a thought may come as deltas, whole, or both, and its card shows how long the model thought.
-
-Rules
-- A block is one card.
-- A thought starts at its first delta; without deltas, at the event before it.
+A thought may come as deltas, whole, or both, and its card shows how long the model thought. A whole
+one starts at its first delta; without recorded `chunks`, at the event before it, even if it was
+streamed: a replay has the record alone, and must show the same.
 """
 
 from __future__ import annotations
@@ -38,7 +36,8 @@ class ThinkCards:
             card.text = Text(event.content)
         card.attributes = dict(event.attributes or {})
         delta = first_delta(event.chunks)
-        card.started = previous if delta is None else round(log_start + delta, 3) or previous
+        start = 0.0 if delta is None else round(log_start + delta, 3)
+        card.started = start or previous  # 0: unknown
         card.seconds = seconds_between(card.started, event.ts)
         card.incomplete, card.done = event.incomplete, True
         self._cards.touch(card)
@@ -47,7 +46,8 @@ class ThinkCards:
         """Close the thoughts that the end of the run, at the time `now`, cut off."""
         for card in self._cards.cards:
             if isinstance(card, ThinkCard) and not card.done:
-                card.cut_off(now)
+                card.incomplete = card.done = True
+                card.seconds = seconds_between(card.started, now)
                 self._cards.touch(card)
 
     def _find_or_add(self, event: Delta | Think) -> ThinkCard:

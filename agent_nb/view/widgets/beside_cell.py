@@ -1,14 +1,12 @@
 """Make messages of a widget arrive while the cell works, on a subshell of the kernel.
 
-Why: this file changes three things that ipykernel does.
+ipykernel has no public way to do this. So this file changes three things in it:
 - 7.4 handles a message on the thread that made the widget, even while the cell keeps it busy. Here,
   the subshell that the front end chose handles it.
 - It does not report that a message beside a running cell was handled, and the front end holds back
   the widget's next change until it does. Here, `acknowledge` reports it.
 - On a subshell, 7.x attributes later prints of the user's threads to the message. Here, they stay
   with the cell.
-
-ipykernel has no public way to do this. Without a kernel or subshells, these functions do nothing.
 """
 
 from __future__ import annotations

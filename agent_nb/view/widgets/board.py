@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import nodes, theme
 from ..draw import html
-from ..folds import MOST_LINES, STEP
+from ..folds import MOST_LINES, PACE, STEP
 from ..markdown.stylesheet import css
 from ..nodes import Node
 from .controls import Buttons, Form, Head
@@ -50,8 +50,11 @@ def style_sheet() -> str:
     # `$NAME` in the file is a declaration of `theme`
     with_values = re.sub(r"\$([A-Z_]+)", lambda name: str(getattr(theme, name[1])), live)
     steps = range(1, round(MOST_LINES / STEP) + 1)
-    # one class for each height that the body of a folding card takes (see `folds`)
-    rooms = (f".agent-nb .agent-nb-room-{n}{{{theme.height(n * STEP)}}}" for n in steps)
+    # one class for each height that a body has, and the time that it takes to fold (see `folds`)
+    rooms = (
+        f".agent-nb .agent-nb-room-{n}{{{theme.height(n * STEP)};--agent-nb-fold:{n * PACE:g}s}}"
+        for n in steps
+    )
     return "\n".join((with_values, *rooms, css()))
 
 
@@ -71,17 +74,12 @@ class Board(Stack):
         self._style = self.kit.html(f"<style>{style_sheet()}</style>")
         self._gone = self.kit.html("", "agent-nb-gone")
         self._second, self._beats = -1, 0  # the second of the last beat, the number of beats
-        self._root = Root(
+        self.root: Any = Root(
             [self._style, self._gone], layout=self.kit.layout, _dom_classes=self.classes
         )
-        self.widgets = [self._root]
+        self.widgets = [self.root]
         if watch is not None:
-            self._root.begin(watch)
-
-    @property
-    def root(self) -> Any:
-        """The widget to display."""
-        return self._root
+            self.root.begin(watch)
 
     def list_parts(self, node: nodes.Page) -> list[tuple[object, Part]]:
         """Return the sections by key.
@@ -124,10 +122,6 @@ class Board(Stack):
         """Return the fields of the editor of a question, with what they hold."""
         editor = self.kit.editors.get(about)
         return [] if editor is None else editor.read()
-
-    def unwatch(self) -> None:
-        """End the count of the views, since the page is about to be replaced."""
-        self._root.end()
 
     def close(self) -> None:
         """Close every widget, and the models they share."""

@@ -1,10 +1,7 @@
 """Buttons as widgets: rows of them, the header with its buttons, the form of a question.
 
-Why: the page is painted while the user types or presses, and must not take the control away.
-
-Rules
-- A control stays the same widget while its label and state change.
-- Its messages arrive also while the cell runs, if each is acknowledged (`beside_cell`).
+Why: the page is painted while the user types or presses, and must not take the control away. So a
+control stays the same widget while its label and state change.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Fields as widgets, in which the user edits the arguments of a call or writes a reason.
-
-Why: the page is painted while the user types, and must not take the text away.
-"""
+"""Fields in which the user edits a call's arguments; painting never takes the typed text away."""
 
 from __future__ import annotations
 
@@ -79,7 +76,9 @@ def make_field(field: nodes.Field, kit: Kit) -> Any:
         "_dom_classes": ("agent-nb-field", f"agent-nb-{field.kind}"),
     }
     if field.kind == "choice":
-        widget = _make_choice(field, common)
+        names = (c if isinstance(c, str) else json.dumps(c) for c in field.choices)
+        options = [(name, index) for index, name in enumerate(names)]
+        widget = w.Dropdown(options=options, index=field.choices.index(field.value), **common)
     elif field.kind == "flag":
         widget = w.Checkbox(value=field.value, indent=False, **common)
     else:
@@ -87,12 +86,6 @@ def make_field(field: nodes.Field, kit: Kit) -> Any:
     acknowledge = hear_beside_cell(widget)
     widget.observe(lambda _: acknowledge(), "index" if field.kind == "choice" else "value")
     return widget
-
-
-def _make_choice(field: nodes.Field, traits: dict[str, Any]) -> Any:
-    names = (c if isinstance(c, str) else json.dumps(c) for c in field.choices)
-    options = [(name, index) for index, name in enumerate(names)]
-    return w.Dropdown(options=options, index=field.choices.index(field.value), **traits)
 
 
 def _make_text(field: nodes.Field, traits: dict[str, Any]) -> Any:

@@ -1,25 +1,21 @@
 """The kit that makes and changes the widgets of one view.
 
 Why: every change of a trait is a message, and every layout or style is a model of its own, which is
-a message too. One place counts the messages and shares the models.
+a message too. One place counts the messages and shares the models; code that makes a widget without
+the kit adds to `sent`.
 
-Rules
-- `HTML.value` is not sanitised, so every value comes from `draw.html` or `markdown`, or is ours
-  alone (`KEYS`, the style sheet).
-- Code that makes a widget without the kit adds to `sent`, which counts the messages.
-- A removed widget is closed after the paint, since it is displayed until then.
+Rule: `HTML.value` is not sanitised, so every value comes from `draw.html` or `markdown`, or is ours
+alone (`KEYS`, the style sheet).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from typing import Any
 from weakref import WeakValueDictionary
 
 import ipywidgets as w
-from ipywidgets.widgets.widget_bool import ToggleButtonStyle
 from ipywidgets.widgets.widget_string import HTMLMathStyle, HTMLStyle
 
 from ..nodes import Button, Node
@@ -30,10 +26,11 @@ _FORMULA = re.compile(r"\$(?!</span>)[^$]+\$|\\(?:[(\[]|begin)")
 
 
 class Kit:
-    """Makes widgets and changes them, counting messages; owns the models that they share.
+    """Makes widgets and changes them; owns the models that they share.
 
     `press` takes the node of a pressed button. `slots`: node type → the slot that shows it.
-    `editors`: question → its slot `Editor`, until that is dropped.
+    `editors`: question → its slot `Editor`, until that is dropped. `sent`: the number of messages
+    so far.
     """
 
     def __init__(self, press: Press, slots: Mapping[type[Node], Callable[[Any], Any]]) -> None:
@@ -41,26 +38,20 @@ class Kit:
         self.slots = slots
         self.sent = 0
         self.layout = w.Layout()
-        self.style = HTMLStyle()
+        self._styles: dict[type, Any] = {}  # by class
         self.editors: WeakValueDictionary[str, Any] = WeakValueDictionary()
         self._retired: list[Any] = []
 
-    @cached_property
-    def maths(self) -> Any:
-        """The style of texts with formulas; made with the first one, since a style is a message."""
-        return HTMLMathStyle()
-
-    @cached_property
-    def toggle(self) -> Any:
-        """The style of the buttons of folds; made with the first one, since it is a message."""
-        return ToggleButtonStyle()
+    def shared_style(self, style_class: type) -> Any:
+        """Return the one style of a class; made when it is first needed, since it is a message."""
+        return self._styles.get(style_class) or self._styles.setdefault(style_class, style_class())
 
     def html(self, value: str, *classes: str, typeset: bool = False) -> Any:
         """Return a new HTML widget; `typeset`: the front end typesets it at each change."""
         self.sent += 1
-        if typeset:
-            return w.HTMLMath(value, layout=self.layout, style=self.maths, _dom_classes=classes)
-        return w.HTML(value, layout=self.layout, style=self.style, _dom_classes=classes)
+        kind, style = (w.HTMLMath, HTMLMathStyle) if typeset else (w.HTML, HTMLStyle)
+        style = self.shared_style(style)
+        return kind(value, layout=self.layout, style=style, _dom_classes=classes)
 
     def box(self, children: list[Any], *classes: str, across: bool = False) -> Any:
         """Return a new box, with its children beside one another (`across`) or in a column."""
@@ -87,20 +78,16 @@ class Kit:
         """Close a widget and all below it, but not the shared models."""
         for child in getattr(widget, "children", ()):
             self.close(child)
-        style = getattr(widget, "style", self.style)
-        if style not in self._shared_styles():
+        style = getattr(widget, "style", None)
+        if style is not None and style not in self._styles.values():
             style.close()
         self.sent += 1
         widget.close()
 
     def close_shared(self) -> None:
         """Close the models that the widgets share."""
-        for model in (self.layout, *self._shared_styles()):
+        for model in (self.layout, *self._styles.values()):
             model.close()
-
-    def _shared_styles(self) -> list[Any]:
-        """Return the shared styles that were made."""
-        return [vars(self)[name] for name in ("style", "maths", "toggle") if name in vars(self)]
 
 
 def has_formula(value: str) -> bool:

@@ -1,18 +1,15 @@
 """A growing text as widgets, of which only the last is sent again.
 
-Why: with the whole text in one widget, each letter would send all of it.
-
-How: the last widget has the *recent* finished HTML and the open end. Long recent HTML stays there
-as a *part*, and a new widget follows. `FAN` parts are merged into one of the next level, so that a
-text of any length needs few widgets, and a letter is sent once per level.
+Why: with the whole text in one widget, each letter would send all of it. So the last widget has the
+*recent* finished HTML and the open end. Long recent HTML stays there as a *part*, and a new widget
+follows. `FAN` parts are merged into one of the next level, so a text of any length needs few
+widgets, and a letter is sent once per level.
 
 Rules
 - Merged parts go to the end of the box, because front ends recreate every child after the first
   changed one.
-- Text moves between widgets within one message where possible; between two messages it would be
-  seen twice, or not at all.
-- Parts with formulas are HTMLMath widgets, which typeset them. They are not merged, since that
-  would typeset them again. In the last widget of a growing text, formulas are shown as code.
+- Parts with formulas are HTMLMath widgets, which typeset them, and are never merged, since that
+  would typeset them again. The last widget of a growing text shows formulas as code.
 """
 
 from __future__ import annotations
@@ -61,7 +58,9 @@ class Prose(Slot):
         stream = stream_of(node.text, closed=not node.open)
         tail = compact(stream.tail(caret=True)) if node.open else ""
         if not self.widgets:
-            self._begin(node)
+            self._end = self.kit.html("")
+            tone = "agent-nb-dim" if node.dim else "agent-nb-answer"
+            self.widgets = [self.kit.box([self._end], "agent-nb-prose", tone)]
         elif node.text is not self._text:  # another text, not a longer one
             self._start_over("")
             self._parts, self._placed, self._formulas = [], 0, 0
@@ -87,11 +86,6 @@ class Prose(Slot):
         if has_formula(recent):
             enough = self._formulas // SHARE  # a share, so that the moves stay few in a long text
         return len(recent) > enough or (not growing and has_formula(recent))
-
-    def _begin(self, node: nodes.Prose) -> None:
-        self._end = self.kit.html("")
-        tone = "agent-nb-dim" if node.dim else "agent-nb-answer"
-        self.widgets = [self.kit.box([self._end], "agent-nb-prose", tone)]
 
     def _begin_widget(self, recent: str, tail: str) -> None:
         """Make the recent text a part, and begin a new last widget with `tail`.

@@ -1,10 +1,9 @@
 """The outermost widget of a page, which reports how many views of it front ends show.
 
-The front end counts views in the trait `_view_count` unless that is None, and sends the count by
-`set_state`. A browser page that opens asks for the whole state (`get_state` without a key).
-Once the widget is made, ipywidgets makes these two calls only for messages of a front end.
-
-Why count: a page that no front end shows any more, as after a reload, must be published again.
+Why: a page that no front end shows any more, as after a reload, must be published again. The front
+end counts views in the trait `_view_count` unless that is None, and sends the count by `set_state`.
+A browser page that opens asks for the whole state (`get_state` without a key). Once the widget is
+made, ipywidgets calls both only for messages of a front end.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
 """Slots: each holds the widgets of one node, and changes them when a new node takes its place.
 
-Why: a front end that gets a new widget loses the scroll position and what the user typed.
+Why: a front end that gets a new widget loses the scroll position and what the user typed. A moving
+node, whose widgets change or take input (`needs_widgets`), has a slot of its own; its static
+neighbours share one HTML widget, but for images. Front ends also recreate every child of a box
+below the first changed one: a question, and what is above one, has an outermost widget that stays.
 
-Rules
-- A moving node is one whose widgets change or take input (`needs_widgets`). It has a slot of its
-  own. Its static neighbours share one HTML widget; only images have one each.
-- `Kit.slots` maps types of nodes to classes of slots, so that slots need not import each other.
+Rule: `Kit.slots` maps types of nodes to classes of slots, so that slots need not import each other.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import groupby
 from typing import Any
 
@@ -34,13 +35,16 @@ class Slot:
         self._shown: Any = None
 
     def show(self, node: Any) -> None:
-        """Show a part of the same type as the one before, unless it is shown already."""
+        """Show a part of the same type as the one before, unless it is the same object."""
         if node is not self._shown:
             self._shown = node
             self.update(node)
 
     def update(self, node: Any) -> None:
         """Make or change the widgets so that they show a part."""
+
+    def hold_place(self) -> None:
+        """Keep the outermost widgets from now on, whatever the slot shows."""
 
     def close(self) -> None:
         """Retire the widgets."""
@@ -53,6 +57,9 @@ class Static(Slot):
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
         self._nodes: tuple[Node, ...] = ()
+        self._html: Any = None  # a widget, from the first `update` on
+        self._typesets = False
+        self._box: Any = None  # around the widget, once `hold_place` was called
 
     def update(self, node: tuple[Node, ...]) -> None:
         """Show the nodes, unless they are shown already, perhaps in another tuple."""
@@ -60,11 +67,23 @@ class Static(Slot):
             return
         self._nodes = node
         value = f"<div {html.NO_MATH}>{html.draw_nodes(node)}</div>"
-        if self.widgets:
-            self.kit.set(self.widgets[0], "value", value)
-        else:
-            # only markdown (`MATH`) is typeset, not other texts that look like a formula
-            self.widgets = [self.kit.html(value, typeset=html.MATH in value and has_formula(value))]
+        # only markdown (`MATH`) is typeset, from its first formula on (one new widget), not other
+        # texts that look like a formula
+        typeset = self._typesets or (html.MATH in value and has_formula(value))
+        if self._html is None or typeset != self._typesets:
+            self.kit.retire([] if self._html is None else [self._html])
+            self._html, self._typesets = self.kit.html(value, typeset=typeset), typeset
+            if self._box is None:
+                self.widgets = [self._html]
+            else:
+                self.kit.set(self._box, "children", (self._html,))
+        self.kit.set(self._html, "value", value)
+
+    def hold_place(self) -> None:
+        """Put the widget in a box, which stays when another widget takes its place."""
+        if self._box is None:
+            self._box = self.kit.box(self.widgets)
+            self.widgets = [self._box]
 
 
 class Stack(Slot):
@@ -80,17 +99,16 @@ class Stack(Slot):
         The part with the same key in the next node gets the same slot.
         """
         parts: list[tuple[object, Part]] = []
-        charts = 0
-        for are_static, children in groupby(node.children, _shares_widget):
-            if are_static:
-                parts.append(((len(parts), "static"), tuple(children)))
-                continue
-            for child in children:
-                key: tuple[object, ...] = (len(parts), type(child))
-                if isinstance(child, nodes.Interactive):  # the key is its number among the charts
-                    charts += 1
-                    key = ("chart", charts)
-                parts.append((key, as_part(child)))
+        numbers: Counter[type] = Counter()  # a part keeps its key when one of another type comes
+        # a picture has its own widget: it is not sent again when its neighbours change
+        for is_apart, children in groupby(
+            node.children, lambda child: needs_widgets(child) or isinstance(child, nodes.Image)
+        ):
+            group = tuple(children)
+            apart = [(type(child), as_part(child)) for child in group]
+            for kind, part in apart if is_apart else [(tuple, group)]:
+                numbers[kind] += 1
+                parts.append(((kind, numbers[kind]), part))
         return parts
 
     def update(self, node: Any) -> None:
@@ -103,10 +121,16 @@ class Stack(Slot):
     def show_parts(self, node: Any) -> list[Any]:
         """Show each part of `node` in its slot, close the other slots, return the widgets."""
         slots: dict[object, Slot] = {}
+        above: list[Slot] = []  # the slots above `part`, and below the question before
         for key, part in self.list_parts(node):
             slot = self._slots.get(key) or make_slot(part, self.kit)
             slot.show(part)
             slots[key] = slot
+            above.append(slot)
+            if not isinstance(part, tuple) and _has_question(part):
+                for each in above:
+                    each.hold_place()
+                above.clear()
         for key, slot in self._slots.items():
             if key not in slots:
                 slot.close()
@@ -125,18 +149,13 @@ def as_part(node: Node) -> Part:
     return node if needs_widgets(node) else (node,)
 
 
-def _shares_widget(node: Node) -> bool:
-    # a picture has its own widget: it is not sent again when its neighbours change
-    return not needs_widgets(node) and not isinstance(node, nodes.Image)
-
-
 def needs_widgets(node: Node) -> bool:
     """Return whether a node needs widgets of its own in the live view."""
     if isinstance(node, nodes.Row):
         return bool(node.buttons)
     if isinstance(node, nodes.Fold):
         # a run inside a call stands in a fold without a key, and takes no input unless it asks
-        return bool(node.key or node.accordion) or has_question(node)
+        return bool(node.key or node.accordion) or _has_question(node)
     if isinstance(node, nodes.Prose):
         return bool(node.key)
     if isinstance(node, nodes.Stack | nodes.Box):
@@ -144,17 +163,15 @@ def needs_widgets(node: Node) -> bool:
     return isinstance(node, (_CHANGING, _INPUTS))
 
 
-def has_question(node: Node) -> bool:
+def _has_question(node: Node) -> bool:
     """Return whether a node is a question, or holds one at any depth."""
-    if isinstance(node, nodes.Form):
-        return True
-    if isinstance(node, nodes.Step | nodes.Section):
-        return has_question(node.child)
-    below: tuple[Node, ...] = ()
-    if isinstance(node, nodes.Fold):
-        below = node.body
+    inside: tuple[Node, ...] = ()
+    if isinstance(node, nodes.Step):
+        inside = (node.child,)
+    elif isinstance(node, nodes.Fold):
+        inside = node.body
     elif isinstance(node, nodes.Panel):
-        below = node.steps
+        inside = node.steps
     elif isinstance(node, nodes.Stack | nodes.Box):
-        below = node.children
-    return any(has_question(child) for child in below)
+        inside = node.children
+    return isinstance(node, nodes.Form) or any(map(_has_question, inside))

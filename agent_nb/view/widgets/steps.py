@@ -1,11 +1,10 @@
 """The steps of a run: panels, their rows, and the folds, charts and bars in them.
 
-Why: most steps of a long run have ended, and only those that move may cost messages.
+Why: most steps of a long run have ended, and only those that move may cost messages. So a step that
+stops moving becomes one HTML widget.
 
-Rules
-- A step that stops moving becomes one HTML widget.
-- A fold opens or closes only if `open` of the new node differs from the fold's state. A reader's
-  press changes that state, and by `Presses.folds` the following nodes.
+A fold opens or closes only if `open` of the new node differs from the fold's state. A reader's
+press changes that state, and by `Presses.folds` the following nodes.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 import ipywidgets as w
+from ipywidgets.widgets.widget_bool import ToggleButtonStyle
 
 from .. import nodes
 from ..draw import html
@@ -39,32 +39,45 @@ class Step(Slot):
         super().__init__(kit)
         self._slot = Slot(kit)  # an empty one, until the first update
         self._part_type: type | None = None  # of the part in the slot; `tuple` if it is static
+        self._box: Any = None  # around the widgets of a text, or once `hold_place` was called
+        self._holds = False
 
     def update(self, node: nodes.Step) -> None:
-        """Show the step; it gets another widget when it starts or stops moving."""
+        """Show the step; it gets another widget, or content, when it starts or stops moving."""
         part = as_part(node.child)
         if type(part) is not self._part_type:
             self._slot.close()
-            self._slot, self._part_type, self.widgets = make_slot(part, self.kit), type(part), []
+            self._slot, self._part_type = make_slot(part, self.kit), type(part)
+            self._box = self._box if self._holds else None
         self._slot.show(part)
         if isinstance(part, nodes.Prose):  # in a box, since the text has a padding of its own
-            self.widgets = self.widgets or [self.kit.box(self._slot.widgets)]
-        else:
-            self.widgets = self._slot.widgets
-        self.kit.set(self.widgets[0], "_dom_classes", (*self._slot.classes, *_row_classes(node)))
+            self._box = self._box or self.kit.box(self._slot.widgets)
+        self._arrange(node)
 
+    def hold_place(self) -> None:
+        """Put the widgets in a box, which stays when others take their place."""
+        self._holds = True
+        if self._box is None:
+            self.kit.set(self._slot.widgets[0], "_dom_classes", self._slot.classes)
+            self._box = self.kit.box(self._slot.widgets)
+            self._arrange(self._shown)
 
-def _row_classes(step: nodes.Step) -> tuple[str, ...]:
-    """Return the classes of the row: its indent, as wide as the marker of a fold, and its tint."""
-    indent = () if step.marked else ("agent-nb-line",)
-    return (*indent, f"agent-nb-{step.tone}") if step.tone else indent
+    def _arrange(self, node: nodes.Step) -> None:
+        """Set the widgets, the indent and the tint of the step."""
+        self.widgets = self._slot.widgets if self._box is None else [self._box]
+        if self._box is not None:
+            self.kit.set(self._box, "children", tuple(self._slot.widgets))
+        indent = () if node.marked else ("agent-nb-line",)  # as wide as the marker of a fold
+        tint = (f"agent-nb-{node.tone}",) if node.tone else ()
+        classes = self._slot.classes if self._box is None else ()
+        self.kit.set(self.widgets[0], "_dom_classes", (*classes, *indent, *tint))
 
 
 class Fold(Slot):
     """A line that opens: an invisible button over the line, and the body below it.
 
     The style sheet shows the body while the button is down, so a reader need not wait for the
-    kernel. A reader's press is passed on as the action `fold` with the key of the node.
+    kernel, which gets the press as the action `fold` with the key of the node.
     """
 
     classes = ("agent-nb-fold",)
@@ -73,6 +86,7 @@ class Fold(Slot):
         super().__init__(kit)
         self._body = Stack(kit)
         self._open = False  # as the last node or the reader set it
+        self._folds = False  # it closes or has closed by itself
         self._key = ""
         self._button: Any = None  # a widget, from the first update on, as the next two
         self._summary: Any = None
@@ -84,20 +98,33 @@ class Fold(Slot):
         self._key = node.key
         if not self.widgets:
             self._make_widgets(node)
-        if self._open != node.open:
-            self._open = node.open  # before the button changes, which calls `_on_toggle`
-            self.kit.set(self._button, "value", node.open)
         self.kit.set(self._button, "description", node.title)
         self.kit.set(self._summary, "value", html.summary_line(node))
-        height = (f"agent-nb-room-{round(node.lines / STEP)}",) if node.lines else ()
-        self.kit.set(self._body_box, "_dom_classes", ("agent-nb-body", *height))
+        if not node.closing:  # the page animates the body from the height that it has
+            height = (f"agent-nb-room-{round(node.lines / STEP)}",) if node.lines else ()
+            self.kit.set(self._body_box, "_dom_classes", ("agent-nb-body", *height))
+        self._set_button(node)
+
+    def _set_button(self, node: nodes.Fold) -> None:
+        """Set whether the button is down, and in the same message how the page closes the body."""
+        self._folds = node.closing or (self._folds and not node.open)
+        state = f"agent-nb-{'closing' if node.closing else 'closed'}"
+        classes = (state,) if self._folds else ()
+        self._open = node.open  # before the button changes, which calls `_on_toggle`
+        with self._button.hold_sync():
+            self.kit.set(self._button, "_dom_classes", classes)
+            self.kit.set(self._button, "value", node.open)
 
     def _make_widgets(self, node: nodes.Fold) -> None:
         kit, title = self.kit, node.title
         kit.sent += 1  # the button, which the kit does not make
         self._open = node.open
         self._button = w.ToggleButton(
-            value=node.open, description=title, tooltip="", layout=kit.layout, style=kit.toggle
+            value=node.open,
+            description=title,
+            tooltip="",
+            layout=kit.layout,
+            style=kit.shared_style(ToggleButtonStyle),
         )
         self._acknowledge = hear_beside_cell(self._button)
         self._button.observe(self._on_toggle, "value")

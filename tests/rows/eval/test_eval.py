@@ -55,6 +55,13 @@ def test_every_row_is_asked_and_scored_with_a_column():
     assert found.prompt == "Say: {{ text }}"
 
 
+@pytest.mark.parametrize("rows", [2, 30])
+def test_an_evaluation_without_any_answer_fails(rows):
+    by = agent(lambda row: {"error": {"status": 400, "message": "no"}})
+    with pytest.raises(RunFailed, match="failed alike"):
+        evaluated(by, DATA[:rows], repeats=2)
+
+
 def test_a_function_gets_the_typed_answer_and_the_row():
     by = agent(lambda row: f'{{"label": "{row["label"]}", "why": "x"}}')
     seen = []
@@ -120,6 +127,7 @@ def test_a_column_whose_name_is_not_unique_is_refused_before_it_asks(score):
         ({"failed": float("nan")}, "failed=nan"),
         ({"repeats": 0}, "repeats=0"),
         ({"sample": 0}, "sample=0"),
+        ({"limit": 0}, "limit=0"),
         ({"concurrency": 0}, "concurrency=0"),
         ({"concurency": 5}, "no option 'concurency'. Did you mean concurrency"),
         ({"late": True}, "no option 'late'"),
@@ -143,6 +151,12 @@ def test_a_sample_is_chosen_by_its_seed():
     assert texts[0] == sorted(texts[0])
     assert len(texts[0]) == 12
     assert evaluated(sample=99).rows == 30
+
+
+def test_numbers_of_numpy_choose_a_sample_as_those_of_python_do():
+    numpy = pytest.importorskip("numpy")
+    one, same = (evaluated(sample=kind(12), seed=kind(1)) for kind in (int, numpy.int64))
+    assert one.frame == same.frame
 
 
 def test_a_limit_takes_the_first_rows():

@@ -1,11 +1,14 @@
 """Rows whose answer broke off, and what a row took beside the run that ended it."""
 
+from contextlib import suppress
+
 import anyio
 import msgspec
 import pytest
 from helpers.scripts import calling
 
 from agent_nb import Agent, Scripted, tool
+from agent_nb.errors import RunFailed
 from agent_nb.models.http import waits
 from agent_nb.models.script_turn import read_turn
 from agent_nb.record.inner_records import InnerRecords
@@ -43,7 +46,8 @@ class Breaking(Scripted):
 def mapped(model, store=False, **options):
     async def main():
         stream = Agent(model, secrets={}, **options).map(["a", "b"], "Say {{ text }}", store=store)
-        await stream
+        with suppress(RunFailed):  # if no row has an answer
+            await stream
         return stream
 
     return anyio.run(main)
@@ -122,7 +126,7 @@ def test_the_seconds_of_a_row_are_the_same_live_stored_and_recorded(tmp_path):
     recorded = [recorded_result(known[row.key], row, origin="record") for row in live.rows]
     assert [r.seconds for r in recorded] == seconds
     assert all(read_overhead(known[r.key]).waited >= 0.05 for r in live.results)
-    store = RowStore.open(path, "m", user_key(), owner="reader", read_only=True)
+    store = RowStore(path, "m", user_key(), owner="reader", read_only=True)
     assert all(stored.mine for stored in store.find(list(known)).values())
     store.close()
 

@@ -10,7 +10,7 @@ import pytest
 from helpers.counting_server import CountingServer
 
 from agent_nb import Agent
-from agent_nb.errors import UsageError
+from agent_nb.errors import RunFailed, UsageError
 from agent_nb.models import keys
 from agent_nb.record.inner_records import InnerRecords
 from agent_nb.record.record import events_of
@@ -57,7 +57,7 @@ class WorkerRows:
         self._workers, self._messages = workers, of_map
 
     async def ask(self, row):
-        message = self._messages.write(row, row.key, rpm=0, issue=1)
+        message = self._messages.write(row, row.key, rpm=0, shares_revision=1)
         self._workers.sent.append(message)
         answer = await asyncio.to_thread(self._workers.ask, message)
         return self._messages.read(row, answer, 1)
@@ -95,6 +95,19 @@ def mapped(pool, data=WORDS, prompt="{{ text }}", *, by=None, **options):
         return stream
 
     return asyncio.run(main())
+
+
+def failed_row(pool, *, by=None, **options):
+    """Return the row of a map of one row that failed, and so did the map."""
+
+    async def main():
+        stream = (by or agent()).map(["one"], "{{ text }}", client=pool, store=False, **options)
+        with pytest.raises(RunFailed, match="The only row failed"):
+            await stream
+        return stream.frame
+
+    (row,) = asyncio.run(main())
+    return row
 
 
 def test_workers_give_the_frame_that_no_workers_give(server, workers):
@@ -186,7 +199,7 @@ def test_an_answer_that_the_type_itself_refuses_is_an_error_of_its_row(server, w
             return value
 
     server.say = lambda prompt: '{"number": 3}'
-    (row,) = agent().map_sync(["one"], "{{ text }}", store=False, output=Even, client=workers)
+    row = failed_row(workers, output=Even)
     assert row["_status"] == "error"
     assert "odd" in row["_error"]
     assert "Define the type in a module" in row["_error"]
@@ -201,7 +214,7 @@ def test_a_key_that_only_this_process_has_is_missing_there(server, workers, monk
     try:
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
             workers.ask = lambda message: process.submit(worker.ask_row, message).result()
-            (row,) = Agent("lab/m").map_sync(["one"], "{{ text }}", store=False, client=workers)
+            row = failed_row(workers, by=Agent("lab/m"))
     finally:
         keys.forget("lab")
     assert row["_status"] == "error"
@@ -212,7 +225,7 @@ def test_a_key_that_only_this_process_has_is_missing_there(server, workers, monk
 def test_another_version_on_the_other_side_is_a_clear_error(server, workers):
     older = f'"version":"{messages.__version__}"'.encode()
     workers.ask = lambda message: worker.ask_row(message.replace(older, b'"version":"0.0.9"'))
-    (row,) = agent().map_sync(["one"], "{{ text }}", store=False, client=workers)
+    row = failed_row(workers)
     assert "comes from 0.0.9. Install the same version" in row["_error"]
     assert server.total == 0
 
@@ -227,7 +240,7 @@ def test_another_version_on_the_other_side_is_a_clear_error(server, workers):
 )
 def test_an_answer_of_no_use_gives_an_error_that_says_what_to_do(server, workers, outcome, words):
     workers.ask = lambda message: outcome
-    (row,) = agent().map_sync(["one"], "{{ text }}", store=False, client=workers)
+    row = failed_row(workers)
     assert row["_status"] == "error"
     assert words in row["_error"].replace(r"\.", ".")
 

@@ -13,6 +13,7 @@ from helpers.counting_server import CountingServer, stopped_under_way
 from helpers.lacking import needed
 
 from agent_nb import Agent
+from agent_nb.errors import RunFailed
 from agent_nb.events import State
 
 pytestmark = [
@@ -265,10 +266,8 @@ def age_package():
 )
 def test_workers_that_cannot_ask_stay_unharmed_and_the_error_advises(server, client, change, words):
     client.run(change)
-    (row,) = agent().map_sync(["one"], "{{ text }}", store=False, client=client)
-    assert row["_status"] == "error"
-    assert words in row["_error"]
-    assert "Install it on every worker" in row["_error"]
+    with pytest.raises(RunFailed, match=f"{words}.*Install it on every worker"):
+        agent().map_sync(["one"], "{{ text }}", store=False, client=client)
     assert server.total == 0
     assert client.submit(sum, [1, 2]).result(timeout=30) == 3
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_nb.errors import Cancelled
-from agent_nb.rows.map.asking import Answered
+from agent_nb.rows.map.asking import RowAnswer
 from agent_nb.rows.map.budget import FIRST_ROWS, Budget
 from agent_nb.rows.map.map_log import TICK
 from agent_nb.rows.map.repeated_failure import ALIKE
@@ -93,7 +93,7 @@ def test_an_asker_that_returns_a_cancelled_tasks_row_gets_no_further_row():
                 cut = RowResult(
                     position=row.position, key=row.key, status="interrupted", input=5, run="r"
                 )
-                return Answered(cut, {"id": "r", "status": "interrupted"})
+                return RowAnswer(cut, {"id": "r", "status": "interrupted"})
 
         m.asker.ask = ask
         await m.begin()
@@ -203,7 +203,34 @@ def test_one_other_row_lets_a_map_of_failures_go_on(first):
             await m.finish(next(iter(m.asker.open)), BAD)
         await m.task
         assert m.statuses.count("error") == len(m.results) - (first is OK)
-        assert m.log[-1].status == "ok"
+        assert m.log[-1].status == ("ok" if first is OK else "error")
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "message"),
+    [
+        ([BAD], "The only row failed: no"),
+        ([BAD] * (ALIKE - 1), "All 9 rows failed alike: no"),
+        ([BAD, {**BAD, "error": "another"}], "All 2 rows failed: no"),
+        ([BAD, {**BAD, "error": "another"}] * ALIKE, "All 20 rows failed: no"),
+        ([BAD, OK], ""),
+        ([BAD, {**BAD, "error": "another"}] * ALIKE + [OK], ""),
+        ([BAD, {"status": "limit", "kind": "turns"}], ""),
+        ([], ""),
+    ],
+)
+def test_a_map_whose_rows_all_failed_is_an_error(outcomes, message):
+    async def main():
+        m = Map(len(outcomes), concurrency=1)
+        await m.begin()
+        for place, outcome in enumerate(outcomes):
+            await m.finish(place, outcome)
+        await m.task
+        assert m.log[-1].status == ("error" if message else "ok")
+        errors = [(e.code, e.message) for e in m.log.of("error")]
+        assert errors == ([("provider", message)] if message else [])
 
     asyncio.run(main())
 
@@ -251,7 +278,7 @@ def test_only_a_small_map_keeps_the_records_of_its_rows(small):
         m = Map(1 if small else 1001, concurrency=1)
 
         async def ask(row):
-            return Answered(
+            return RowAnswer(
                 RowResult(position=row.position, key=row.key, run="r", **OK), {"id": "r"}
             )
 
@@ -290,8 +317,8 @@ def test_whatever_happens_every_row_has_one_result_and_the_counts_agree(
         came = []
 
         async def read():
-            async for index, result in m.results.finished():
-                came.append((index, result.status))
+            async for result in m.results.finished():
+                came.append((result.position, result.status))
 
         reader = asyncio.create_task(read())
         await m.begin()

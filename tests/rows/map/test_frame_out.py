@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import enum
 import json
 import subprocess
@@ -10,7 +11,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.output_types import TYPES
+from helpers.output_types import TYPES, Entry
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
@@ -20,7 +21,7 @@ from agent_nb.events import text_array
 from agent_nb.rows.map.row import RowResult
 from agent_nb.rows.map.table.answer_fields import answer_columns
 from agent_nb.rows.map.table.frame_out import frame_out
-from agent_nb.rows.map.table.pandas_out import _array as text_column
+from agent_nb.rows.map.table.pandas_out import _to_array as text_column
 from agent_nb.rows.map.table.rows import rows_of
 
 
@@ -88,9 +89,7 @@ def test_a_pandas_frame_comes_back_with_its_values_index_and_types(columns, rand
         [random.choice([1, 1, "x", None]) for _ in range(len(frame))], dtype=object
     )
     before = frame.copy()
-    results = answered(frame)
-    random.shuffle(results)
-    out = frame_out(rows_of(frame), results)
+    out = frame_out(rows_of(frame), answered(frame))
     pd.testing.assert_frame_equal(out.iloc[:, : frame.shape[1]], before, check_column_type=False)
     pd.testing.assert_frame_equal(frame, before)
     assert len(out.columns) == len(set(out.columns)) == frame.shape[1] + 7
@@ -134,7 +133,7 @@ def test_texts_come_back_as_dicts():
     ],
 )
 def test_the_index_stays_with_its_duplicates_levels_and_names(index):
-    out = frame_out(rows_of(pd.DataFrame({"a": [1, 2]}, index=index)), [ok(1), ok(0)])
+    out = frame_out(rows_of(pd.DataFrame({"a": [1, 2]}, index=index)), [ok(0), ok(1)])
     pd.testing.assert_index_equal(out.index, index)
     assert out["_run"].tolist() == ["r0", "r1"]
 
@@ -214,6 +213,8 @@ def results_of(name):
 
 
 def expected_of(columns, result):
+    if columns.positional:
+        return dict(zip(columns.shapes, result.output or (), strict=False))
     return {"answer": result.output} if columns.whole else result.output or {}
 
 
@@ -261,15 +262,15 @@ def test_polars_has_the_same_columns_whatever_the_rows_answered(name):
 def test_a_polars_frame_keeps_its_columns_and_gets_the_prefix():
     pl = pytest.importorskip("polars")
     frame = pl.DataFrame({"answer": ["x", None], "day": [[1], []]})
-    out = frame_out(rows_of(frame), [ok(1, answer="b"), ok(0, answer="\ud800a")])
+    out = frame_out(rows_of(frame), [ok(0, answer="\ud800a"), ok(1, answer="b")])
     assert out.select(frame.columns).equals(frame)
     assert out["out_answer"].to_list() == ["?a", "b"]
     assert out["_tokens"].dtype == pl.Int64
 
 
-def test_no_row_has_the_same_columns_and_no_results_are_pending_rows():
+def test_no_row_has_the_same_columns_as_rows_that_are_pending():
     frame = pd.DataFrame({"a": [1, 2]})
-    out = frame_out(rows_of(frame), [])
+    out = frame_out(rows_of(frame), [RowResult(position=n, key="k") for n in range(2)])
     assert out["_status"].tolist() == ["pending", "pending"]
     assert out[["answer", "_run", "_error", "_cost", "_seconds"]].isna().all(axis=None)
     none = frame_out(rows_of(frame.iloc[:0]), [])
@@ -354,8 +355,9 @@ def test_half_a_character_in_an_answer_breaks_no_column():
 def test_dicts_need_no_pandas():
     code = (
         "import sys\nfrom agent_nb.rows.map.table.rows import rows_of\n"
+        "from agent_nb.rows.map.row import RowResult\n"
         "from agent_nb.rows.map.table.frame_out import frame_out\n"
-        "frame_out(rows_of(['a']), [])\nprint({'pandas', 'polars', 'numpy'} & sys.modules.keys())"
+        "frame_out(rows_of([{'a': 1}]), [RowResult(position=0, key='')])\nprint({'pandas', 'polars', 'numpy'} & sys.modules.keys())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
@@ -383,8 +385,23 @@ def test_in_polars_a_field_that_is_always_null_has_a_column():
     result = RowResult(position=0, key="k", status="ok", answer="x", output=document)
     frame = frame_out(rows_of(pl.DataFrame({"a": [1]})), [result], output)
     assert (frame["gaps"].to_list(), frame["inner"].to_list()) == ([[None]], [document["inner"]])
-    failed = frame_out(rows_of(pl.DataFrame({"a": [1]})), [], output)
+    failed = frame_out(rows_of(pl.DataFrame({"a": [1]})), [bad(0)], output)
     assert failed.schema == frame.schema
     misfit = RowResult(position=0, key="k", status="ok", answer="x", output={"gaps": [1]})
     frame = frame_out(rows_of(pl.DataFrame({"a": [1]})), [misfit], output)
     assert frame["gaps"].to_list() == ["[1]"]
+
+
+def test_a_named_tuple_has_a_column_for_each_field():
+    rows = rows_of(pd.DataFrame({"n": [1, 2, 3]}))
+    results = [ok(0, ["a", 2]), ok(1, ["b"]), bad(2)]
+    frame = frame_out(rows, results, OutputType(Entry))
+    assert list(frame.columns) == ["n", "key", "count", *META]
+    assert frame["key"].tolist()[:2] == ["a", "b"]
+    assert frame["count"].dtype == "Int64"
+    assert frame["count"].tolist() == [2, pd.NA, pd.NA]
+
+
+def test_a_named_tuple_without_fields_and_a_plain_tuple_are_the_answer():
+    for kind in (collections.namedtuple("Nothing", []), tuple[str, int]):
+        assert list(answer_columns(OutputType(kind)).shapes) == ["answer"]

@@ -62,7 +62,7 @@ def test_secrets_in_the_names_of_columns_are_not_in_the_log():
 
 
 def test_a_payload_that_many_rows_share_is_read_once(tmp_path):
-    store = RowStore.open(tmp_path / "rows.sqlite", "m", b"k", owner="a")
+    store = RowStore(tmp_path / "rows.sqlite", "m", b"k", owner="a")
     keys = [f"k{n}" for n in range(20)]
     read = []
     with store._file.transaction() as connection:

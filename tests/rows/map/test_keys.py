@@ -15,7 +15,7 @@ PICTURE = {"media_type": "image/png", "data": "aGVsbG8="}
 
 def keys_of(prompts, inputs=INPUTS, **options):
     made = Keys(inputs)
-    return [made.next(prompt, **options) for prompt in prompts]
+    return [made.make_key(prompt, **options) for prompt in prompts]
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=12), st.randoms())
@@ -47,9 +47,7 @@ def test_a_repeat_an_attachment_and_each_input_make_another_key():
 
 def test_the_inputs_of_a_row_are_those_of_a_run_with_its_prompt():
     agent = Agent("openai/m", system="Be brief.", late=True)
-    made = Keys(agent.inputs("anything"))
-    assert made.inputs("Which one?") == agent.inputs("Which one?")
-    assert made.inputs("x").hash == agent.inputs("x").hash
+    assert agent.inputs("anything").with_prompt("Which one?") == agent.inputs("Which one?")
 
 
 def test_the_digest_of_a_map_depends_on_the_order_of_its_rows():

@@ -71,7 +71,7 @@ def stored(path):
     """
     if not path.exists():
         return {}
-    store = RowStore.open(path, "", user_key(), owner="test", read_only=True)
+    store = RowStore(path, "", user_key(), owner="test", read_only=True)
     try:
         with store._file.reading() as connection:
             keys = [key for (key,) in connection.execute("SELECT key FROM rows")]

@@ -17,7 +17,7 @@ KEY = b"secret"
 
 
 def opener(folder, owner="one"):
-    return partial(RowStore.open, folder / "rows.sqlite", "m", KEY, owner=owner)
+    return partial(RowStore, folder / "rows.sqlite", "m", KEY, owner=owner)
 
 
 def run(main):
@@ -63,8 +63,8 @@ def test_a_row_counts_when_it_is_stored_and_not_before(tmp_path):
         stored = []
 
         async def read():
-            async for index, result in m.results.finished():
-                stored.append((index, set(other.find([result.key]))))
+            async for result in m.results.finished():
+                stored.append((result.position, set(other.find([result.key]))))
 
         reader = asyncio.create_task(read())
         await m.begin()

@@ -27,30 +27,30 @@ def test_no_limit_per_minute_stays_no_limit():
 
 def test_rows_go_to_the_worker_with_most_free_places_within_its_share():
     made = shares(4, workers="ab")
-    assert sorted(made.take() for _ in range(4)) == ["a", "a", "b", "b"]
-    made.give_back("b")
-    assert made.take() == "b"
+    assert sorted(made.begin_row() for _ in range(4)) == ["a", "a", "b", "b"]
+    made.end_row("b")
+    assert made.begin_row() == "b"
 
 
 def test_a_worker_without_a_share_gets_no_rows():
     made = shares(2)
-    assert {made.take() for _ in range(2)} == {"a", "b"}
+    assert {made.begin_row() for _ in range(2)} == {"a", "b"}
     made = shares(9, 2)
-    assert {made.take() for _ in range(9)} == {"a", "b"}
+    assert {made.begin_row() for _ in range(9)} == {"a", "b"}
 
 
 def test_without_workers_no_row_may_be_asked():
-    assert shares(4, workers="").take() == ""
+    assert shares(4, workers="").begin_row() == ""
 
 
 def test_workers_that_stay_keep_their_order_and_changes_are_counted():
     made = shares(3)
-    issue = made.issue
+    revision = made.revision
     made.update("cab", 1.0)
-    assert made.issue == issue
+    assert made.revision == revision
     made.update("da", 2.0)
     assert table(made) == {"a": (2, 0), "d": (1, 0)}
-    assert made.issue == issue + 1
+    assert made.revision == revision + 1
 
 
 def test_a_worker_in_place_of_a_lost_one_waits_until_requests_are_old():
@@ -65,11 +65,11 @@ def test_a_worker_in_place_of_a_lost_one_waits_until_requests_are_old():
 
 def test_no_worker_gets_more_rows_than_its_share():
     made = shares(4, 60, workers="a")
-    assert [made.take() for _ in range(4)] == ["a"] * 4
+    assert [made.begin_row() for _ in range(4)] == ["a"] * 4
     made.update("ab", 1.0)
     made.update("ab", 1.0 + WINDOW)
-    made.give_back("a")
-    assert [made.take() for _ in range(3)] == ["b", "b", ""]
+    made.end_row("a")
+    assert [made.begin_row() for _ in range(3)] == ["b", "b", ""]
 
 
 @given(
@@ -95,4 +95,4 @@ def test_in_no_window_do_the_shares_exceed_the_limit(rpm, steps):
 @pytest.mark.parametrize("count", [1, 2, 7])
 def test_all_rows_are_given_out(count):
     made = shares(50, workers="abcdefg"[:count])
-    assert all(made.take() for _ in range(50))
+    assert all(made.begin_row() for _ in range(50))

@@ -138,7 +138,7 @@ def check_ended(attempt, path):
         counts = [e.payload for e in log.of("state") if e.kind == "map"]
         done = [r for r in results if r.status != "pending"]
         assert [(c["done"], c["asking"]) for c in counts] == [(len(done), 0)]
-    store = RowStore.open(path, "m", user_key(), owner="reader")
+    store = RowStore(path, "m", user_key(), owner="reader")
     try:
         found = store.find([r.key for r in results])
         assert {k for k, s in found.items() if s.final} == {
@@ -213,7 +213,7 @@ def test_the_schedule_meets_every_wait_and_is_shorter_than_the_tests_think(tmp_p
     assert 50 < steps < STEPS
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(6)
 @pytest.mark.parametrize("at", range(4, STEPS, 13))
 @pytest.mark.parametrize("way", WAYS)
 def test_a_map_that_is_stopped_loses_nothing_and_goes_on_where_it_was(tmp_path, at, way):

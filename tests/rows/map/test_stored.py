@@ -2,6 +2,7 @@
 
 import stat
 import sys
+from contextlib import nullcontext
 
 import anyio
 import pytest
@@ -29,12 +30,13 @@ def agent(*cases, said="other", **options):
     return Agent(model, secrets={}, **options)
 
 
-def mapped(data=TEXTS, prompt="Classify {{ text }}", *, by=None, **options):
-    """Return the stream of a map that has ended."""
+def mapped(data=TEXTS, prompt="Classify {{ text }}", *, by=None, fails=False, **options):
+    """Return the stream of a map that has ended; `fails`: no row has an answer."""
 
     async def main():
         stream = (by or agent(("good", "yes"))).map(data, prompt, **options)
-        await stream
+        with pytest.raises(RunFailed, match="rows failed") if fails else nullcontext():
+            await stream
         return stream
 
     return anyio.run(main)
@@ -77,7 +79,7 @@ def test_equal_rows_are_rows_of_their_own():
         {"prompt": "Judge {{ text }}"},
         {"by": agent(("good", "yes"), system="Be brief.")},
         {"by": agent(("good", "no"))},
-        {"output": bool},
+        {"output": bool, "fails": True},
     ],
 )
 def test_another_question_is_asked(changed):
@@ -144,7 +146,7 @@ def stored_by(key, path):
 
 
 def looked_up(path, rows, **options):
-    store = RowStore.open(path, "m", user_key(), owner="me")
+    store = RowStore(path, "m", user_key(), owner="me")
     try:
         return [each.usable for each in find_stored_rows(store, rows, **options)]
     finally:
@@ -163,7 +165,7 @@ def test_rows_of_a_stranger_count_if_the_user_trusts_them(tmp_path):
     path = tmp_path / "rows.sqlite"
     rows = stored_by(b"a stranger", path)
     assert looked_up(path, rows, trust=True) == [True, True]
-    store = RowStore.open(path, "m", user_key(), owner="me")
+    store = RowStore(path, "m", user_key(), owner="me")
     one = store.find([rows[0].key])[rows[0].key].record["hash"]
     store.close()
     assert looked_up(path, rows, trust={one}) == [True, False]
@@ -269,7 +271,7 @@ def test_all_stores_are_forgotten():
 def test_a_store_in_use_is_emptied_and_stays(owner):
     mapped()
     (file,) = files()
-    running = RowStore.open(file, file.stem, user_key(), owner=owner)
+    running = RowStore(file, file.stem, user_key(), owner=owner)
     running.claim(["in flight"], 60)
     assert [store.forget() for store in forgetting.list_stores()] == [2]
     assert files()[0] == file
@@ -285,7 +287,7 @@ def test_a_log_cannot_name_a_file_by_its_id(id_):
 def test_a_row_is_found_whole_with_its_events(tmp_path):
     path = tmp_path / "rows.sqlite"
     rows = mapped(store=path)._plan.job.rows
-    store = RowStore.open(path, "m", user_key(), owner="me")
+    store = RowStore(path, "m", user_key(), owner="me")
     (each, _) = find_stored_rows(store, rows)
     store.close()
     assert events_of(each.record)[1].content == "Classify good"
@@ -298,7 +300,7 @@ def test_in_strict_replay_no_model_is_asked_for_rows_of_the_store(tmp_path, monk
     by = Agent("openai/none", secrets={})
     job = plan_map(by, TEXTS, "Classify {{ text }}", MapOptions(), store=path).job
     made = [next(iter(InnerRecords.of_log(mapped([text]).log).values())) for text in TEXTS]
-    store = RowStore.open(path, "m", b"another user's", owner="a")
+    store = RowStore(path, "m", b"another user's", owner="a")
     for row, record in zip(job.rows, made, strict=True):
         store.put([(row.key, record, 1)])
     store.close()

@@ -158,7 +158,7 @@ def test_a_damaged_file_is_reported_and_kept(path):
         raw.write(os.urandom(path.stat().st_size - 8192))
     before = path.read_bytes()
     with pytest.raises(UsageError, match=r"rows\.sqlite cannot be used: .*Move it away"):
-        RowStore.open(path, "m", b"key", owner="a").find(["1", "77"])
+        RowStore(path, "m", b"key", owner="a").find(["1", "77"])
     assert path.read_bytes()[8192:] == before[8192:]  # the first page names the journal mode
 
 
@@ -166,7 +166,7 @@ def test_a_truncated_file_is_reported(path):
     made(path)
     os.truncate(path, 8192 + 100)
     with pytest.raises(UsageError, match="cannot be used"):
-        RowStore.open(path, "m", b"key", owner="a").find(["k"])
+        RowStore(path, "m", b"key", owner="a").find(["k"])
 
 
 @pytest.mark.parametrize("end", ["", "-wal", "-shm", "-journal"])

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from helpers.sample_runs import make_log
 
@@ -44,7 +45,7 @@ def path(tmp_path):
 
 
 def opened(path, owner="a", **options):
-    return RowStore.open(path, "m", KEY, owner=owner, **options)
+    return RowStore(path, "m", KEY, owner=owner, **options)
 
 
 def put(store, *keys):
@@ -366,6 +367,36 @@ def test_payloads_come_along_and_are_shared(path):
     found = store.find([f"k{n}" for n in range(3)])
     assert len(found) == 3
     assert all(s.mine for s in found.values())
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM rows; UPDATE payloads SET value = '1'",
+        "DELETE FROM rows",
+        "UPDATE payloads SET value = '1'",
+        "DELETE FROM payloads",
+    ],
+)
+def test_an_answer_whose_payload_the_new_file_lacks_is_carried_over(path, change):
+    log = make_log()
+    made = run_record(
+        log.of_events(
+            msgspec.structs.replace(e, content="y" * 70_000) if e.type == "respond" else e
+            for e in log
+        )
+    )
+    assert made["payloads"]
+    store = opened(path)
+    store.put([("k", made, 1)])
+    other = shutil.copy(path, path.with_name("other"))
+    with sqlite3.connect(other) as file:
+        file.executescript(change)
+    file.close()
+    Path(other).replace(path)
+    put(store, "after")
+    assert store.find(["k"])["k"].mine
     store.close()
 
 

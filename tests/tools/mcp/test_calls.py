@@ -107,10 +107,11 @@ def test_a_crash_fails_the_call_with_the_last_words_and_the_next_works(small):
     assert second.content == "back"
 
 
-def test_a_crash_between_runs_is_not_seen(one, small):
-    first = one([small], "process").content
-    os.kill(first, 9)
-    assert one([small], "process").content != first
+def test_a_crash_between_runs_is_not_seen(one, light):
+    server = mcp_server("light", light[0], light[1:])
+    first = one([server], "process").content
+    os.kill(int(first), 9)
+    assert one([server], "process").content != first
 
 
 def test_stopping_the_run_cancels_the_call_at_the_server(small, tmp_path):

@@ -57,7 +57,7 @@ def test_a_servers_error_is_bounded_and_visible(mode, ask, hostile):
 def test_a_server_that_does_not_list_its_tools_is_given_up(ask, hostile, monkeypatch):
     monkeypatch.setattr(session, "START_TIMEOUT", 3.0)
     run = ask([hostile("list")], ("a", {"v": "x"}))
-    assert "did not list its tools within 3 seconds" in run.error
+    assert run.error == 'The MCP server "evil" did not list its tools within 3 seconds.'
 
 
 def test_an_unknown_tool_is_answered_with_names_that_can_be_typed(ask, tmp_path, monkeypatch):

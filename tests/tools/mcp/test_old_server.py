@@ -1,5 +1,6 @@
 """What a server asks of us by itself, on a server of the older protocol that is written by hand."""
 
+import asyncio
 import json
 import sys
 from pathlib import Path
@@ -9,6 +10,8 @@ from helpers import mcp_old_server
 from helpers.mcp_runs import says, written
 
 from agent_nb import Agent, mcp_server
+from agent_nb.tools.mcp.elicitation import Keyboard
+from agent_nb.tools.mcp.session import Session
 
 pytestmark = pytest.mark.slow
 
@@ -85,6 +88,36 @@ def test_what_is_not_answered_is_declined_or_cancelled(one, old, monkeypatch, ty
 @pytest.mark.parametrize("host", [None, NoKeyboard()])
 def test_where_there_is_no_keyboard_a_question_is_declined(one, old, host):
     assert said(one([old], "ask", host=host))["action"] == "decline"
+
+
+class CountingDesk:
+    """A main thread that counts what it is to do, and types nothing."""
+
+    def __init__(self):
+        self.asked = 0
+
+    async def call(self, function):
+        self.asked += 1
+        raise EOFError
+
+
+def test_a_question_goes_to_its_call_not_to_the_one_that_began(old):
+    async def main():
+        session = Session(old, {})
+        desks = [CountingDesk() for _ in range(4)]
+        for number, desk in enumerate(desks):
+            keyboard = Keyboard(asyncio.get_running_loop(), desk)
+            await session.call("ask", {}, no_progress, keyboard)
+            if number == 1:  # the next call starts the server again
+                await session._disconnect()
+        await session.call("ask", {}, no_progress, None)
+        await session.close()
+        return [desk.asked for desk in desks]
+
+    async def no_progress(*_):
+        pass
+
+    assert asyncio.run(main()) == [1, 1, 1, 1]
 
 
 def test_an_address_is_not_opened_and_nobody_is_sent_there(one, old, monkeypatch):

@@ -6,6 +6,7 @@ import pytest
 
 from agent_nb import mcp_server
 from agent_nb.tools.mcp.hub import HUB
+from agent_nb.tools.mcp.server import Server
 
 pytestmark = pytest.mark.slow
 
@@ -64,3 +65,11 @@ def test_a_server_that_tells_its_arguments_tells_no_secret_of_them(ask, light):
     telling = mcp_server("light", light[0], [*light[1:], "--token", "quite-secret-value"])
     run = ask([telling], ("echo", {"text": "it was quite-secret-value"}))
     assert "quite-secret-value" not in run.log.of("result")[0].content
+
+
+def test_the_repr_of_an_entry_hides_its_keys():
+    key = "correct-horse"
+    entry = Server(
+        name="s", args=(key,), env={"K": key}, headers={"K": key}, url=f"http://h?k={key}"
+    )
+    assert key not in repr(entry)

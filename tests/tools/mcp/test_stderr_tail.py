@@ -17,3 +17,24 @@ def test_a_key_in_two_writes_or_with_colours_inside_is_hidden(begin, between):
     tail.pipe.write(f"{between}{KEY[7:]}, says é")
     tail.close_write_end()
     assert tail.text(10).endswith("the key: [redacted MY_KEY], says é")
+
+
+def tail_of(*writes):
+    tail = StderrTail(Redaction({}))
+    for written in writes:
+        tail.pipe.write(written)
+        tail.pipe.flush()
+    tail.close_write_end()
+    return tail.text(10)
+
+
+def test_the_text_does_not_begin_inside_a_string_for_the_terminal():
+    picture = "y" * 9 * LONGEST_TAIL
+    assert tail_of(f"x\x1b]1337;{picture}", picture, "\x07the end") == "xthe end"
+    assert tail_of(f"x\x1b]1337;{picture}\x1b[m\n", "the end").endswith("the end")
+
+
+@pytest.mark.parametrize("marks", ["\u0301", "\u200d\ufe0f", "\u0301" * 2 * LONGEST_TAIL])
+def test_the_text_does_not_begin_with_a_mark_without_its_letter(marks):
+    rest = "z" * (LONGEST_TAIL - 1)
+    assert tail_of(f"xxe{marks}{rest}") == f"…{rest}"

@@ -1,18 +1,14 @@
 """Asks rows on the workers of a Dask cluster. The only file that imports `distributed`.
 
-Why not `client.map`: Dask repeats a lost task in silence, but each attempt at a row costs money.
+Dask repeats a lost task in silence (`client.map`), but each attempt at a row costs money. So each
+attempt is a future of its own, bound to one worker; if the worker goes away, another one asks the
+row, up to `MOST_ATTEMPTS` times.
 
 Rules
-- Each attempt at a row is one future, bound to one worker. Its task leaves the worker's thread pool
-  at once (`secede`), so that a worker with two threads can ask as many rows as its share allows.
-- Workers may come and go, and the shares follow. When a worker is lost, another one asks its rows,
-  up to `MOST_ATTEMPTS` times. Without a worker, an empty task waits, so that an adaptive cluster
-  starts one.
 - A worker gets rows only after it reports this version of the package: a worker that cannot import
   the task's function would lose its connection to the scheduler.
-- A worker reports a row to the scheduler before it asks it (`log_event`, one topic for each map).
-  So an attempt counts even if the worker is killed in that moment.
-- All work runs in the event loop of the client, whichever loop the map runs in.
+- A worker reports a row to the scheduler before it asks it (`log_event`, one topic for each map),
+  so that the attempt counts even if the worker is killed at that moment.
 """
 
 from __future__ import annotations
@@ -31,7 +27,7 @@ from ....agent import Configuration
 from ....errors import UsageError
 from ....host import __version__
 from ....wire import Redaction
-from ..asking import Answered, RowAsker
+from ..asking import RowAnswer, RowAsker
 from ..options import MapOptions
 from ..row import Row
 from . import worker
@@ -70,18 +66,21 @@ def distribute_rows(
 
 
 def ask_here(message: bytes, topic: str) -> bytes:
-    """Ask a row; the task that runs in a worker."""
+    """Ask a row; the task that runs in a worker.
+
+    It leaves the worker's thread pool (`secede`): two threads can then ask all rows of a share.
+    """
     from distributed import get_worker, secede
 
     own_worker = get_worker()
     secede()
 
-    async def begun(ticket: str) -> None:
-        report = own_worker.scheduler.log_event(topic=topic, msg=ticket)
+    async def report_start(attempt_id: str) -> None:
+        report = own_worker.scheduler.log_event(topic=topic, msg=attempt_id)
         sent = asyncio.run_coroutine_threadsafe(report, own_worker.loop.asyncio_loop)
         await asyncio.wrap_future(sent)
 
-    return worker.ask_row(message, begun)
+    return worker.ask_row(message, report_start)
 
 
 class DaskRows:
@@ -96,22 +95,21 @@ class DaskRows:
         self._shares = Shares(options.concurrency, options.rpm or 0)
         self._attempts: Counter[str] = Counter()  # how often a row may have been asked, by its key
         self._workers_changed = asyncio.Event()  # set for a moment when workers came or went
-        self._share_freed = asyncio.Event()  # a worker may ask one more row
-        self._following: asyncio.Task[None] | None = None
-        self._dropped: list[tuple[str, str]] = []  # (worker, ticket) of cancelled rows
-        self._stopping: asyncio.Task[None] | None = None
+        self._room_made = asyncio.Event()  # set when a worker may ask one more row
+        self._follower: asyncio.Task[None] | None = None
+        self._cancelled_rows: list[tuple[str, str]] = []  # (worker, id of the attempt)
+        self._stopper: asyncio.Task[None] | None = None
         self._refusals: dict[str, str] = {}  # worker -> why it gets no rows, "" if it does
-        # the empty task that waits for a first worker
-        self._worker_request: Future[int] | None = None
-        self._why_down = ""  # why no row can be asked
+        self._worker_request: Future[int] | None = None  # an empty task, until a worker is there
+        self._why_stuck = ""  # why no row can be asked
 
-    async def ask(self, row: Row) -> Answered:
+    async def ask(self, row: Row) -> RowAnswer:
         """Ask one row; see `RowAsker`."""
         try:
             return await self._in_client_loop(self._ask(row))
         except asyncio.CancelledError:
             attempts = self._attempts[row.key]
-            return Answered(row.result("interrupted", kind="user", attempts=attempts))
+            return RowAnswer(row.result("interrupted", kind="user", attempts=attempts))
         except Exception as fault:  # the client was closed
             return self._make_failure(row, "worker_lost", _describe_lost(fault))
 
@@ -139,24 +137,24 @@ class DaskRows:
         finally:
             waiting.cancel()
 
-    def _make_failure(self, row: Row, kind: str, error: str) -> Answered:
+    def _make_failure(self, row: Row, kind: str, error: str) -> RowAnswer:
         attempts = self._attempts[row.key]
-        return Answered(row.result("error", kind=kind, error=error, attempts=attempts))
+        return RowAnswer(row.result("error", kind=kind, error=error, attempts=attempts))
 
-    async def _ask(self, row: Row) -> Answered:
-        """Ask a row, again on another worker if its worker goes away; see the rules."""
-        if self._following is None:
+    async def _ask(self, row: Row) -> RowAnswer:
+        """Ask a row, again on another worker if its worker goes away."""
+        if self._follower is None:
             self._client.subscribe_topic(self._topic, partial(_count_attempt, self._attempts))
-            self._following = asyncio.create_task(self._follow_workers())
+            self._follower = asyncio.create_task(self._follow_workers())
         for attempt in range(1, MOST_ATTEMPTS + 1):
-            name = await self._take_worker()
+            name = await self._choose_worker()
             if not name:
-                return self._make_failure(row, "worker_lost", self._why_down)
+                return self._make_failure(row, "worker_lost", self._why_stuck)
             try:
                 answer = await self._submit(name, row, attempt)
             finally:
-                self._shares.give_back(name)
-                self._share_freed.set()
+                self._shares.end_row(name)
+                self._room_made.set()
             if answer is None:  # the worker went away: try another one
                 continue
             if isinstance(answer, bytes):
@@ -168,22 +166,22 @@ class DaskRows:
         error = f"The workers that asked this row went away, {MOST_ATTEMPTS} times in a row. Their logs say why; often it is memory."
         return self._make_failure(row, "worker_lost", error)
 
-    async def _take_worker(self) -> str:
+    async def _choose_worker(self) -> str:
         """Return a worker as soon as it may ask one more row; "" if no row can be asked."""
-        while not self._why_down:
-            if name := self._shares.take():
+        while not self._why_stuck:
+            if name := self._shares.begin_row():
                 return name
-            self._share_freed.clear()
-            await self._share_freed.wait()
+            self._room_made.clear()
+            await self._room_made.wait()
         return ""
 
     async def _submit(self, name: str, row: Row, attempt: int) -> bytes | BaseException | None:
         """Return the worker's answer or exception; None if the worker went away."""
-        ticket = f"{attempt} {row.key}"
-        rpm, issue = self._shares[name].rpm, self._shares.issue
+        attempt_id = f"{attempt} {row.key}"
+        rpm, revision = self._shares[name].rpm, self._shares.revision
         future: Future[bytes] = self._client.submit(
             ask_here,
-            self._messages.write(row, ticket, rpm=rpm, issue=issue),
+            self._messages.write(row, attempt_id, rpm=rpm, shares_revision=revision),
             self._topic,
             key=f"agent_nb_row-{self._messages.name}-{attempt}-{row.key}",  # as the dashboard shows
             workers=[name],
@@ -195,8 +193,8 @@ class DaskRows:
         try:
             await asyncio.wait({getting, leaving}, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:  # this row's; one from the cluster stays in `getting`
-            self._dropped.append((name, ticket))
-            self._stopping = self._stopping or asyncio.create_task(self._stop())
+            self._cancelled_rows.append((name, attempt_id))
+            self._stopper = self._stopper or asyncio.create_task(self._stop())
             raise
         else:
             return _read_outcome(getting) if getting.done() else None
@@ -208,7 +206,7 @@ class DaskRows:
 
     async def _wait_until_gone(self, name: str) -> None:
         """Return once a worker has no share any more, or no row can be asked."""
-        while name in self._shares and not self._why_down:
+        while name in self._shares and not self._why_stuck:
             await self._workers_changed.wait()
 
     async def _follow_workers(self) -> None:
@@ -221,26 +219,26 @@ class DaskRows:
                 fit = await self._select_fit(workers)
                 self._request_worker(not workers)
                 last_answer = time.monotonic()
-                # every worker has reported, and none fits; without workers `_why_down` stays ""
+                # every worker has reported, and none fits; without workers `_why_stuck` stays ""
                 hopeless = not fit and len(self._refusals) == len(workers)
-                self._why_down = next(iter(self._refusals.values()), "") if hopeless else ""
+                self._why_stuck = next(iter(self._refusals.values()), "") if hopeless else ""
             except Exception as fault:  # the scheduler does not answer
                 fit = []
                 silence = time.monotonic() - last_answer
                 if self._client.status == "running" and silence < ANSWER_TIMEOUT:
                     await asyncio.sleep(LOOK_PERIOD)
                     continue
-                self._why_down = _describe_lost(fault)
-            before = self._shares.issue
+                self._why_stuck = _describe_lost(fault)
+            before = self._shares.revision
             self._shares.update(fit, last_answer)
-            if self._why_down or self._shares.issue != before:
+            if self._why_stuck or self._shares.revision != before:
                 self._workers_changed.set()  # wakes the tasks that wait now
                 self._workers_changed.clear()
-                self._share_freed.set()
+                self._room_made.set()
             await asyncio.sleep(LOOK_PERIOD)
 
     def _request_worker(self, wanted: bool) -> None:
-        """Hold an empty task while a worker is wanted."""
+        """Hold an empty task while a worker is wanted, so that an adaptive cluster starts one."""
         if wanted and self._worker_request is None:
             self._worker_request = self._client.submit(int, key=f"{self._topic}-worker", pure=False)
         elif not wanted and self._worker_request is not None:
@@ -263,23 +261,24 @@ class DaskRows:
 
     async def _stop(self) -> None:
         """Stop the runs of all rows that were cancelled in this round of the event loop."""
-        await asyncio.sleep(0)  # until the other rows of this round are in `_dropped` too
-        dropped, self._dropped, self._stopping = self._dropped, [], None
-        names = {name for name, _ in dropped if name in self._shares}
-        await self._run(worker.stop_rows, sorted(names), [ticket for _, ticket in dropped])
+        await asyncio.sleep(0)  # until the other rows of this round are in `_cancelled_rows` too
+        cancelled, self._cancelled_rows, self._stopper = self._cancelled_rows, [], None
+        names = {name for name, _ in cancelled if name in self._shares}
+        await self._call_workers(worker.stop_rows, sorted(names), [id_ for _, id_ in cancelled])
 
     async def _close(self) -> None:
-        if self._following is None:
+        if self._follower is None:
             return
-        self._following.cancel()
+        self._follower.cancel()
         self._request_worker(False)
-        if self._stopping is not None:
-            await self._stopping
+        if self._stopper is not None:
+            await self._stopper
         if self._client.status == "running":
             self._client.unsubscribe_topic(self._topic)
-            await self._run(worker.forget_map, [n for n, why in self._refusals.items() if not why])
+            fit = [name for name, why in self._refusals.items() if not why]
+            await self._call_workers(worker.forget_map, fit)
 
-    async def _run(self, function: Any, workers: list[str], *args: Any) -> None:
+    async def _call_workers(self, function: Any, workers: list[str], *args: Any) -> None:
         """Call a function in workers, with the name of the map."""
         with suppress(Exception):  # a worker that goes away meanwhile
             async with asyncio.timeout(ANSWER_TIMEOUT):
@@ -293,7 +292,7 @@ def _count_attempt(attempts: Counter[str], event: tuple[float, str]) -> None:
 
     A function: the client keeps its handlers alive, and with a method it would keep the asker.
     """
-    attempts[event[1].partition(" ")[2]] += 1  # a ticket is `{attempt} {key of the row}`
+    attempts[event[1].partition(" ")[2]] += 1  # see `attempt_id` in `_submit`
 
 
 def _read_outcome(getting: asyncio.Future[bytes]) -> bytes | BaseException | None:

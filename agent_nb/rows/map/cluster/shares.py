@@ -1,13 +1,9 @@
 """Splits the concurrency and the requests per minute of a map over its workers.
 
-Why: a limit counts over the whole map, and workers do not know of each other.
+A limit counts over the whole map, and workers do not know of each other.
 
-Rules
-- Shares are even; the first workers get the remainder.
-- Rows are split over the workers that may send requests now.
-- The next row goes to the worker with the most free places, and waits while all are full.
-- Requests per minute that a worker loses become free for the others only after `WINDOW` seconds,
-  because the worker may have sent them shortly before.
+Rule: requests per minute that a worker loses become free for the others only after `WINDOW`
+seconds, because the worker may have sent them shortly before.
 """
 
 from __future__ import annotations
@@ -30,11 +26,11 @@ class Share(msgspec.Struct, frozen=True):
 class Shares:
     """The shares of a map's workers in its `rows` at once and `rpm` (0: no limit).
 
-    `issue` counts the changes of the shares.
+    `revision` counts the changes of the shares.
     """
 
     def __init__(self, rows: int, rpm: int = 0) -> None:
-        self.issue = 0
+        self.revision = 0
         self._rows, self._rpm = rows, rpm
         self._current: dict[str, Share] = {}
         # the shares before the changes of the last `WINDOW` seconds, with the time of each change
@@ -47,20 +43,23 @@ class Shares:
     def __contains__(self, worker: object) -> bool:
         return worker in self._current
 
-    def take(self) -> str:
-        """Return the worker for the next row and count that row; "" if none may ask now."""
+    def begin_row(self) -> str:
+        """Return the worker with the most room, which gets one more row; "" if all are full."""
         free = {name: share.rows - self._load[name] for name, share in self._current.items()}
         name = max((n for n in free if free[n] > 0), key=free.__getitem__, default="")
         if name:
             self._load[name] += 1
         return name
 
-    def give_back(self, worker: str) -> None:
-        """Count that a row of a worker is over."""
+    def end_row(self, worker: str) -> None:
+        """Make room for another row of a worker."""
         self._load[worker] -= 1
 
     def update(self, workers: Iterable[str], now: float) -> None:
-        """Split anew over the `workers` that exist at the time `now`, in seconds."""
+        """Split anew over the `workers` that exist at the time `now`, in seconds.
+
+        Shares are even; the first workers get the remainder.
+        """
         present = dict.fromkeys(workers)
         # known workers keep their order, because the first ones get the remainder
         names = [name for name in self._current if name in present]
@@ -73,7 +72,7 @@ class Shares:
             return
         self._former.append((now, self._current))
         self._current = new_shares
-        self.issue += 1
+        self.revision += 1
 
     def _grant_rates(self, names: list[str], wanted: list[int], now: float) -> list[int]:
         """Return, for each worker, how many of the `wanted` requests per minute it may use now."""

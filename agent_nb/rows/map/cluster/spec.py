@@ -1,15 +1,9 @@
 """The plain values of an agent that travel to workers; each worker makes its own agent of them.
 
-Why not the agent itself: it holds keys, connections and all objects that its functions refer to,
-and a scheduler logs, stores and forwards every message.
-
-Rules
-- Only plain values travel, as JSON. Secrets are redacted; workers read keys from their own
-  environment.
-- A type of answers that no module defines travels as its JSON schema.
-- A worker whose environment names another server for the model refuses the rows, and sends nothing
-  there.
-- An agent that cannot travel is a UsageError before the first request.
+The agent itself holds keys, connections and all objects that its functions refer to, and a
+scheduler logs, stores and forwards every message. So secrets are redacted, and workers read keys
+from their own environment. A worker whose environment names another server for the model refuses
+the rows: a prompt must reach no server that the user did not choose.
 """
 
 from __future__ import annotations
@@ -42,8 +36,7 @@ class OutputSpec(msgspec.Struct, frozen=True):
 class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The values of one agent; `options` are arguments of `Configuration`.
 
-    `addresses`: those of the agent's models (`choice.models`), in their order; "" for a model
-    without an address.
+    `addresses`: those of the agent's models (`choice.models`), in order ("": it has none).
     """
 
     model: str

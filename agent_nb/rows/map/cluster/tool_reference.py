@@ -1,13 +1,9 @@
 """References to the tools of a map by name, with which a worker in another process finds them.
 
-Why names: a pickled function carries what it refers to, and a notebook's functions refer to the
-notebook, its keys included.
+A pickled function carries what it refers to: in a notebook that is everything, keys included.
 
-Rules
-- A tool travels as the name of a built-in or installed tool, or as `module:name` of a function or
-  Tool at the top level of an importable module. Everything else is a UsageError with advice.
-- The worker compares a digest of the tool's name, description and parameters: another version of a
-  module is an error if they differ. Other code behind the same parameters is not noticed.
+Rule: the worker compares a digest of the tool's name, description and parameters. It does not
+notice other code behind the same parameters.
 """
 
 from __future__ import annotations
@@ -39,7 +35,11 @@ class ToolReference(msgspec.Struct, frozen=True):
 
 
 def make_references(tools: Toolset) -> tuple[ToolReference, ...]:
-    """Return the references to all tools. Raises UsageError for a tool that cannot travel."""
+    """Return the references to all tools.
+
+    A tool travels as the name of a built-in or installed tool, or as `module:name` of a function
+    or Tool at the top level of an importable module. Raises UsageError for any other tool.
+    """
     if tools.late:
         names = ", ".join(reference.name for reference in tools.late)
         raise UsageError(

@@ -1,14 +1,10 @@
 """The worker's side: asks the rows that a client sends, in one event loop for the whole process.
 
-Why one loop: Dask calls `ask_row` in many threads, but connections, the limiter of an endpoint
-and the tools of an agent live in an event loop, where a thousand rows wait as cheaply as a single
-row.
+Dask calls `ask_row` in many threads, but connections, the limiter of an endpoint and the tools of
+an agent live in an event loop, where a thousand rows wait as cheaply as one.
 
-Rules
-- Keys come from the worker's own environment.
-- `ask_row` returns a result for every row; it raises only for bytes that are not a message.
-- The loop ends with the last map (`forget_map`). If a client goes away without that call, its map
-  keeps its connections until `KEPT_MAPS` newer maps are idle.
+Rule: the loop ends with the last map (`forget_map`). If a client goes away without that call, its
+map stays, with its connections, until `KEPT_MAPS` newer maps are idle.
 """
 
 from __future__ import annotations
@@ -23,14 +19,14 @@ import msgspec
 
 from ....agent import Basis, Configuration, enter_run
 from ....host import __version__
-from ..asking import Answered, LocalRows
+from ..asking import LocalRows, RowAnswer
 from ..row import RowResult
 from ..row_result import failed_result
-from .messages import Returned, VersionSkew, Work, read_message
+from .messages import RowRequest, RowResponse, VersionSkew, read_message
 from .spec import AgentSpec, agent_of
 
 KEPT_MAPS = 4  # idle maps that keep their connections
-Begun = Callable[[str], Awaitable[None]]  # reports the ticket of a row that is about to be asked
+ReportStart = Callable[[str], Awaitable[None]]  # takes the id of an attempt that begins now
 
 
 class WorkerMap:
@@ -40,41 +36,43 @@ class WorkerMap:
     """
 
     def __init__(self, spec: AgentSpec) -> None:
-        self.tasks: dict[str, asyncio.Task[Answered]] = {}  # of the rows under way, by ticket
+        self.tasks: dict[str, asyncio.Task[RowAnswer]] = {}  # of the attempts under way
         self._spec = spec
         self._agent: Configuration | None = None
         self._rows: LocalRows | None = None
-        self._issue = 0
+        self._revision = 0
 
-    async def ask(self, work: Work, begun: Begun | None) -> Answered:
-        """Ask a row; `begun` is awaited just before. Raises nothing."""
-        task = self.tasks[work.ticket] = asyncio.create_task(self._ask(work, begun))
+    async def ask(self, request: RowRequest, report_start: ReportStart | None) -> RowAnswer:
+        """Ask a row; await `report_start` just before. Every fault becomes the error of the row."""
+        task = self.tasks[request.attempt_id] = asyncio.create_task(
+            self._ask(request, report_start)
+        )
         try:
             return await task
         except asyncio.CancelledError:
-            return Answered(work.row.result("interrupted", kind="user", attempts=1))
+            return RowAnswer(request.row.result("interrupted", kind="user", attempts=1))
         except Exception as fault:  # any fault becomes the error of the row
-            return Answered(failed_result(work.row, fault))
+            return RowAnswer(failed_result(request.row, fault))
         finally:
-            del self.tasks[work.ticket]
+            del self.tasks[request.attempt_id]
 
-    async def _ask(self, work: Work, begun: Begun | None) -> Answered:
+    async def _ask(self, request: RowRequest, report_start: ReportStart | None) -> RowAnswer:
         """Ask a row; before, make the agent for the first row and apply a newer rate limit."""
         enter_run()
         if self._rows is None:
             self._agent = self._agent or agent_of(self._spec)
             self._rows = LocalRows(self._agent, Basis.of(self._agent, self._agent.redaction()))
-        if work.issue > self._issue:
-            self._rows.limit_rate(work.rpm)
-            self._issue = work.issue
-        if begun is not None:
-            await begun(work.ticket)
-        return await self._rows.ask(work.row)
+        if request.shares_revision > self._revision:
+            self._rows.limit_rate(request.rpm)
+            self._revision = request.shares_revision
+        if report_start is not None:
+            await report_start(request.attempt_id)
+        return await self._rows.ask(request.row)
 
-    def stop(self, tickets: Collection[str]) -> None:
-        """Stop the rows with these tickets."""
-        for ticket in self.tasks.keys() & tickets:
-            self.tasks[ticket].cancel()
+    def stop(self, attempt_ids: Collection[str]) -> None:
+        """Stop these attempts."""
+        for attempt_id in self.tasks.keys() & attempt_ids:
+            self.tasks[attempt_id].cancel()
 
     async def aclose(self) -> None:
         """Stop all rows and close the connections."""
@@ -94,13 +92,13 @@ class ProcessWorker:
         self.maps: dict[str, WorkerMap] = {}  # in the order of their latest row
         self.lock = threading.Lock()
 
-    def ask(self, work: Work, begun: Begun | None) -> Answered:
+    def ask(self, request: RowRequest, report_start: ReportStart | None) -> RowAnswer:
         """Ask a row and wait for it, on any thread."""
         with self.lock:
             loop = self.loop = self.loop or _start_loop()
-            current = self.maps.pop(work.map, None) or WorkerMap(work.spec)
-            self.maps[work.map] = current  # at the end again, as the latest
-            asking = asyncio.run_coroutine_threadsafe(current.ask(work, begun), loop)
+            current = self.maps.pop(request.map, None) or WorkerMap(request.spec)
+            self.maps[request.map] = current  # at the end again, as the latest
+            asking = asyncio.run_coroutine_threadsafe(current.ask(request, report_start), loop)
             idle = [n for n, each in self.maps.items() if not each.tasks and each is not current]
             for name in idle[:-KEPT_MAPS]:
                 asyncio.run_coroutine_threadsafe(self.maps.pop(name).aclose(), loop)
@@ -127,23 +125,26 @@ def process_worker() -> ProcessWorker:
     return _workers.setdefault(os.getpid(), ProcessWorker())
 
 
-def ask_row(message: bytes, begun: Begun | None = None) -> bytes:
-    """Ask the row of a message and return its result as a message; see `WorkerMap.ask`."""
+def ask_row(message: bytes, report_start: ReportStart | None = None) -> bytes:
+    """Ask the row of a message and return its result as a message, errors of the row included.
+
+    Raises only DecodeError, for bytes that are not a message. `report_start`: see `WorkerMap.ask`.
+    """
     try:
-        answered = process_worker().ask(read_message(message, Work), begun)
+        answered = process_worker().ask(read_message(message, RowRequest), report_start)
     except VersionSkew as skew:
         error = f"The worker has jupyter-agent-nb {__version__}, and the map comes from {skew}. Install the same version on both sides."
-        answered = Answered(
+        answered = RowAnswer(
             RowResult(position=0, key="", status="error", kind="version", error=error)
         )
-    return msgspec.json.encode(Returned(result=answered.result, record=answered.record))
+    return msgspec.json.encode(RowResponse(result=answered.result, record=answered.record))
 
 
-def stop_rows(name: str, tickets: Collection[str]) -> None:
+def stop_rows(name: str, attempt_ids: Collection[str]) -> None:
     """Stop rows of a map in this process; return at once."""
     own_process = process_worker()
     if (stopping := own_process.maps.get(name)) is not None and own_process.loop is not None:
-        own_process.loop.call_soon_threadsafe(stopping.stop, tickets)
+        own_process.loop.call_soon_threadsafe(stopping.stop, attempt_ids)
 
 
 def forget_map(name: str) -> None:

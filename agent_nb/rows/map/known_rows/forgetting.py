@@ -1,12 +1,9 @@
 """Lists the stores of maps in the state folder, and removes the rows of a map from its store.
 
-Why: finished rows hold the user's data and stay on disk until the user removes them.
+Finished rows hold the user's data and stay on disk until the user removes them.
 
-Rules
-- Callers check that they trust a run before they remove the rows of the store that it names.
-- An emptied file in the state folder, without rows and claims, is deleted; a file that the user
-  placed elsewhere stays.
-- An unreadable file is listed without rows, and never removed.
+Rule: a record may name any file as the store of its map. Callers check that they trust a run before
+they remove the rows of that store.
 """
 
 from __future__ import annotations
@@ -38,13 +35,14 @@ class MapLocation(msgspec.Struct, frozen=True):
     def forget(self) -> int:
         """Remove the rows of the map from the store; return how many there were.
 
-        Raises UsageError if the file cannot be used.
+        A file in the state folder is deleted once it has neither rows nor claims; a file that the
+        user placed elsewhere stays. Raises UsageError if the file cannot be used.
         """
         in_folder = stores_folder() / f"{self.id}{ENDING}"
         file = Path(os.path.expanduser(self.store)) if self.store else in_folder
         if not file.exists():
             return 0
-        with closing(RowStore.open(file, self.id, b"", owner=new_run_id())) as store:
+        with closing(RowStore(file, self.id, b"", owner=new_run_id())) as store:
             count = store.forget_map()
             idle = store.idle
         if idle and file.parent == in_folder.parent:
@@ -100,7 +98,7 @@ def _summarize_store(file: Path) -> StoreSummary:
     prompts: list[str] = []
     row_count = None
     with suppress(UsageError):  # an unreadable file is listed without rows
-        with closing(RowStore.open(file, "", b"", owner=new_run_id(), read_only=True)) as store:
+        with closing(RowStore(file, "", b"", owner=new_run_id(), read_only=True)) as store:
             maps = store.maps()
         prompts = [title for title, _ in maps.values()]
         row_count = sum(count for _, count in maps.values())

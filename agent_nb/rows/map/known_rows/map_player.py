@@ -1,13 +1,7 @@
 """Plays the record of a map, after the rows whose tools touch the kernel.
 
-Why: the events of a map do not include the events of its rows. A row that set a variable must set
-it again, as the replay of any run does; the other rows are only read.
-
-Rules
-- Rows are played in the order of the data. In a replay, a row is trusted as its map's record is.
-- In a live map, known rows are played before the others are asked; a difference from their record
-  is a remark in the log of the map.
-- The drift of a map is its own, else the first one of a row. A map is never resumed after a drift.
+The events of a map do not include those of its rows. A row that set a variable must set it again,
+as the replay of any run does; the other rows are only read.
 """
 
 from __future__ import annotations
@@ -38,7 +32,7 @@ PlayRow = Callable[[Record, bool | frozenset[str]], Awaitable[str]]
 
 
 class MapPlayer:
-    """Plays the `rows` that touch the kernel, then the `whole` map.
+    """Plays the `rows` that touch the kernel, in the order of the data, then the `whole` map.
 
     `check`: what a test checks before anything is played (None: nothing).
     """
@@ -70,7 +64,7 @@ class MapPlayer:
 
     @property
     def played(self) -> Played:
-        """The outcome so far."""
+        """The outcome so far; its drift is that of the map, else the first one of a row."""
         parts = [self._whole.played, *(row.played for row in self._rows)]
         drift = next((part.drift for part in parts if part.drift is not None), None)
         checks = [part.checked for part in parts if part.checked is not None]
@@ -93,7 +87,10 @@ def make_map_player(
     """
     make_whole = make_player(agent, turns, strictness, log=log, redaction=redaction)
     records = InnerRecords.of_log(turns.events) if len(agent.tools) else {}
-    all_rows = [_row_turns(records[row.key], turns) for row in rows if row.key in records]
+    row_records = (records[row.key] for row in rows if row.key in records)
+    # each row is trusted as the record of its map is
+    all_turns = (RecordedTurns.of(record, trust=turns.trusted) for record in row_records)
+    all_rows = [msgspec.structs.replace(row_turns, own=turns.own) for row_turns in all_turns]
     # made before the map is played, so that a faulty policy is reported at once
     make_rows = [
         make_player(agent, row, strictness, log=EventLog(row.run), redaction=redaction)
@@ -103,12 +100,6 @@ def make_map_player(
     if not make_rows:
         return make_whole
     return lambda scope: MapPlayer(make_whole(scope), [make(CancelScope()) for make in make_rows])
-
-
-def _row_turns(record: Record, whole: RecordedTurns) -> RecordedTurns:
-    """Return the turns of a row, trusted as the record of its map is."""
-    turns = RecordedTurns.of(record, trust=whole.trusted)
-    return msgspec.structs.replace(turns, own=whole.own)
 
 
 def prepare_row_player(agent: Configuration, redaction: Redaction) -> PlayRow | None:

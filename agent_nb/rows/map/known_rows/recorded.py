@@ -1,6 +1,6 @@
 """Reads the log of a recorded map: the records and results of its rows, and how many failed.
 
-Why: a map that is executed again asks only the rows that its record lacks.
+A map that is executed again asks only the rows that its record lacks.
 
 Rule: the log may be a stranger's; counts that are missing or not numbers read as 0.
 """

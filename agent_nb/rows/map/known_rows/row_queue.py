@@ -1,15 +1,12 @@
 """Hands out the rows of a map and receives their results; `StoreRowQueue` stores them too.
 
-Why apart from the driver: other kernels may ask rows of the same store, so which rows are left
-changes while the map runs, and a result counts only once it is stored.
+Other kernels may ask rows of the same store, so which rows are left changes while the map runs, and
+a result counts only once it is stored. A row is claimed before it is handed out.
 
-Rules
-- A row is handed out once. With a store it is claimed first: for a row that another kernel has
-  claimed, the queue waits for the result, or until the claim expires.
-- `put_result` never waits. A row is delivered when it is stored, in the order of `put_result`.
-- One thread uses the store, in batches: a slow disk makes larger batches and not a longer queue.
-- `deliver_rows` needs no event loop: a map whose loop was shut down keeps its rows. If the store
-  fails, the rows are delivered all the same, and the fault is raised.
+Rules of `StoreRowQueue`
+- `put_result` never waits. One thread uses the store, in batches, which a slow disk makes larger.
+- `deliver_rows` needs no event loop, so that a map whose loop was shut down keeps its results. If
+  the store fails, it delivers the rows all the same, and raises the fault.
 """
 
 from __future__ import annotations
@@ -57,7 +54,7 @@ class RowQueue:
         return self._left
 
     async def deliver_known(self) -> None:
-        """Deliver the rows whose results are known already: none without a store."""
+        """Deliver the rows whose results are known already; without a store there are none."""
 
     async def next_row(self) -> Row | None:
         """Return the next row to ask; None if there are no more."""
@@ -68,7 +65,7 @@ class RowQueue:
         self._deliver(outcome.row, outcome.result, outcome.record)
 
     async def serve(self) -> None:
-        """Do the work behind `next_row` and `put_result`, until cancelled: none without a store."""
+        """Do the work behind `next_row` and `put_result` until cancelled; none without a store."""
 
     def deliver_rows(self) -> None:
         """Store and deliver the finished rows, and give up the others."""
@@ -88,8 +85,8 @@ class _Visit(msgspec.Struct):
 class StoreRowQueue(RowQueue):
     """A queue with a store.
 
-    `trust`: which records of others count (see `find_stored_rows`). `say` receives in words what
-    the map waits for, "" when the wait is over. `sleep` waits for a number of seconds.
+    `trust`: which records of others count (see `find_stored_rows`). `show_status` receives in words
+    what the map waits for, "" when the wait is over. `sleep` waits for a number of seconds.
     """
 
     def __init__(
@@ -99,7 +96,7 @@ class StoreRowQueue(RowQueue):
         store: RowStore,
         *,
         trust: bool | Collection[str] = False,
-        say: Callable[[str], object] = lambda status: None,
+        show_status: Callable[[str], object] = lambda status: None,
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
     ) -> None:
         super().__init__(rows, deliver)
@@ -114,7 +111,7 @@ class StoreRowQueue(RowQueue):
         self._attempts: dict[str, int] = {}  # attempts of stored rows that are not yet delivered
         self._waiters: deque[asyncio.Future[Row | None]] = deque()  # workers that wait for a row
         self._visit_needed = asyncio.Event()  # set if there are results to store or rows to claim
-        self._say, self._status = say, ""
+        self._show_status, self._status = show_status, ""
         self._thread = ThreadPoolExecutor(1, "agent_nb map")
 
     async def deliver_known(self) -> None:
@@ -142,7 +139,10 @@ class StoreRowQueue(RowQueue):
         self._visit_needed.set()
 
     async def serve(self) -> None:
-        """Store results, claim rows, renew claims, and look for the rows of other kernels."""
+        """Store results, claim rows, renew claims, and look for the rows of other kernels.
+
+        Runs until cancelled; raises the fault if the store fails.
+        """
         watching = asyncio.ensure_future(self._watch())
         watching.add_done_callback(lambda _: self._visit_needed.set())
         try:
@@ -282,7 +282,7 @@ class StoreRowQueue(RowQueue):
         status = f"{counted} that another kernel asks, or asked when it ended" if count else ""
         if status != self._status:
             self._status = status
-            self._say(status)
+            self._show_status(status)
 
     async def _look_elsewhere(self) -> None:
         """Take results of other kernels from the store, and claim rows that they have given up."""

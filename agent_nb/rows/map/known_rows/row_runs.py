@@ -1,8 +1,6 @@
-"""The runs of the rows of a map, read from its log or its store when they are used.
+"""The runs of the rows of a map, read from its log or its store each time they are used.
 
-Why lazy: a hundred thousand rows are a file of gigabytes, and a person looks at three of them.
-
-Rule: runs are not cached. A row that the store has lost meanwhile raises UsageError.
+They are not cached: a hundred thousand rows are a file of gigabytes, and a person looks at three.
 """
 
 from __future__ import annotations
@@ -28,6 +26,7 @@ class RowRuns(Sequence[Run]):
     """The runs of the rows with these `keys`, in this order.
 
     `read` returns the records of some keys, `BATCH` at a time; `output` is the type of the answers.
+    Reading a row that the store has lost meanwhile raises UsageError.
     """
 
     def __init__(self, keys: Sequence[str], read: Read, output: OutputType | None) -> None:

@@ -1,16 +1,11 @@
 """Finds the stored rows of a map: which file is its store, and which rows in it count.
 
-Why: a stored row is an answer without a request, so only a trusted one may count.
-
 Rules
-- The file is in the user's state folder, named by the map's id, or where the user says (`store=`).
-- A row counts if this user signed it or trusts it. Where nothing may run live, a stranger's intact
-  row counts too, like a stranger's record in a notebook.
+- A stored row is an answer without a request, so it counts only if this user signed it or trusts
+  it. Where nothing may run live, a stranger's intact row counts too, like a stranger's record in a
+  notebook.
 - Where nothing may run live, only a store that the user named is read, and none is written: the
   outcome must not depend on the machine.
-- Without a writable state folder the map warns and goes on; a store that the user named must be
-  usable.
-- No code of a record runs here, and no model is asked.
 """
 
 from __future__ import annotations
@@ -76,9 +71,10 @@ def open_store(
 
     `store`: where the user wants the file; None and True: in the state folder, False: nowhere.
     `owner`: a name that no other execution has. `title`: the redacted template, which names the map
-    in a list.
-    `live`: whether rows may be asked. `warn` receives why the map has no store. Raises UsageError
-    if the user's file cannot be used.
+    in a list. `live`: whether rows may be asked.
+
+    If the state folder is not writable, `warn` receives the reason and the map has no store. Raises
+    UsageError if a file that the user named cannot be used.
     """
     if store is False or (not live and not is_named(store)):
         return None
@@ -89,21 +85,21 @@ def open_store(
         path = Path(os.path.expanduser(str(store)))
         if not live and not path.exists():
             return None
-        return RowStore.open(path, id_, key, owner=owner, title=title, read_only=not live)
+        return RowStore(path, id_, key, owner=owner, title=title, read_only=not live)
     try:
-        return RowStore.open(stores_folder() / f"{id_}{ENDING}", id_, key, owner=owner, title=title)
+        return RowStore(stores_folder() / f"{id_}{ENDING}", id_, key, owner=owner, title=title)
     except UsageError as fault:
         warn(f"Rows of this map are not stored: if the kernel dies, they are asked again. {fault}")
         return None
 
 
 def is_named(store: Store) -> bool:
-    """Return whether the user chose the place of a store."""
+    """Return whether the user chose the file of a store."""
     return store is not None and not isinstance(store, bool)
 
 
 def missing_store_name(store: Store) -> str:
-    """Return the name of the file that the user chose if it is not there, else ""."""
+    """Return the path of the file that the user chose if the file does not exist, else ""."""
     if not is_named(store) or Path(os.path.expanduser(str(store))).exists():
         return ""
     return str(store)

@@ -1,4 +1,4 @@
 """The data of a map: reads its rows, fills in their prompts, and makes the frame of results.
 
-Why: users bring pandas, polars, dicts or texts, and the rest of a map knows rows only.
+Users bring pandas, polars, dicts or texts, and the rest of a map knows rows only.
 """

@@ -1,14 +1,8 @@
 """The columns of a typed answer, read from its JSON schema: names and shapes.
 
-Why the schema: the frame then has the same columns and types whatever the rows answered, even if
-all of them failed.
-
-Rules
-- An object with fields has a column for each field; a union of objects has the fields of all.
-  Every other answer is the column `answer`.
-- Values are plain JSON, as in `run.output_frame()`: a date is a text, a nested object a dict.
-- A field that may be null or missing has the shape of its values. Where values differ in kind
-  (`int | str`, a dict with any keys, a recursive type), the shape is `any`.
+The schema {"properties": {"label": {"type": "string"}}} gives the column `label` of shape `text`,
+so the frame has the same columns and types whatever the rows answered, even if all failed. Values
+are plain JSON, as in `run.output_frame()`: a date is a text.
 """
 
 from __future__ import annotations
@@ -44,7 +38,8 @@ _SCALARS: dict[type, Kind] = {
 class Shape(msgspec.Struct, frozen=True):
     """The shape of JSON values. `item`: the shape of a list's items; `members`: of a struct's.
 
-    A `count` is an int that is never null; `any` stands for values without a common shape.
+    A `count` is an int that is never null; every other shape also fits null and a missing field.
+    `any` stands for values without a common shape, such as `int | str` or a dict with any keys.
     """
 
     kind: Kind
@@ -67,31 +62,44 @@ class Fields(msgspec.Struct, frozen=True):
     """The columns of an answer by name; `whole`: the answer itself is the only column.
 
     `order`: the fields in the order of the type; an answer may have them in another order.
+    `positional`: an answer is a list with the values of the fields.
     """
 
     shapes: Mapping[str, Shape]
     whole: bool = True
     order: tuple[str, ...] = ()
+    positional: bool = False
 
     def columns(self, documents: Sequence[Any]) -> dict[str, list[Any]]:
         """Return the values of each column for these answers; None is a missing answer or field."""
         rows = [None if d is None else order_fields(d, self.order) for d in documents]
         if self.whole:
             return {ANSWER: rows}
-        objects = [row if isinstance(row, Mapping) else {} for row in rows]
+        objects = [self._name_values(row) for row in rows]
         return {name: [row.get(name) for row in objects] for name in self.shapes}
+
+    def _name_values(self, row: Any) -> Mapping[str, Any]:
+        """Return the fields of an object, the items of a NamedTuple by name, {} for others."""
+        if self.positional and isinstance(row, list):
+            return dict(zip(self.shapes, row, strict=False))  # a default may be left out
+        return row if isinstance(row, Mapping) else {}
 
 
 def answer_columns(output: OutputType | None) -> Fields:
-    """Return the columns of the answers of a type (None: of texts)."""
+    """Return the columns of the answers of a type (None: of texts).
+
+    An object with fields and a NamedTuple have a column for each field, a union of objects for the
+    fields of all. Every other type has the column `answer`.
+    """
     if output is None:
         return Fields({ANSWER: TEXT})
     schema = output.schema
     reader = _Reader(schema.get("$defs", {}))
     order = tuple(fields_of(schema))
-    shapes = reader.fields(schema)
-    if shapes:
+    if shapes := reader.fields(schema):
         return Fields(shapes, False, order)
+    if shapes := reader.items(schema, output.item_names):
+        return Fields(shapes, False, order, positional=True)
     return Fields({ANSWER: reader.shape(schema)}, True, order)
 
 
@@ -113,13 +121,21 @@ class _Reader:
                 shapes_of.setdefault(str(name), []).append(self.shape(member))
         return {name: _merge_shapes(shapes) for name, shapes in shapes_of.items()}
 
+    def items(self, schema: Mapping[str, Any], names: Sequence[str]) -> dict[str, Shape]:
+        """Return the items of a NamedTuple by name; {} without names, or for other values."""
+        definition = next(self._union_members(schema, frozenset()), {})
+        shapes = definition.get("prefixItems")
+        if not isinstance(shapes, list) or len(shapes) != len(names):
+            return {}
+        return dict(zip(names, map(self.shape, shapes), strict=True))
+
     def shape(self, schema: Any) -> Shape:
         """Return the shape of the values of a schema."""
         if not isinstance(schema, Mapping):
             return ANY
         if (name := _reference_name(schema)) is not None:
-            return self._resolve(name)
-        if (options := _union(schema)) is not None:
+            return self._resolve_reference(name)
+        if (options := _list_options(schema)) is not None:
             return _merge_shapes(map(self.shape, options))
         constants = [schema["const"]] if "const" in schema else schema.get("enum")
         if isinstance(constants, list):
@@ -129,10 +145,10 @@ class _Reader:
             item = self.shape(schema.get("items"))
             return ANY if item.kind == "any" else Shape("list", item)
         if kind == "object":
-            return self._struct(schema)
+            return self._make_struct(schema)
         return Shape(_TYPES.get(kind, "any"))
 
-    def _struct(self, schema: Mapping[str, Any]) -> Shape:
+    def _make_struct(self, schema: Mapping[str, Any]) -> Shape:
         members = schema.get("properties")
         if not isinstance(members, Mapping) or not members or schema.get("additionalProperties"):
             return ANY
@@ -140,7 +156,7 @@ class _Reader:
         without_any = all(shape.kind != "any" for _, shape in shapes)
         return Shape("struct", None, shapes) if without_any else ANY
 
-    def _resolve(self, name: str) -> Shape:
+    def _resolve_reference(self, name: str) -> Shape:
         if name not in self._known:
             self._known[name] = ANY  # ends the recursion of a type that refers to itself
             self._known[name] = self.shape(self._definitions.get(name))
@@ -153,7 +169,7 @@ class _Reader:
         elif (name := _reference_name(schema)) is not None:
             if name not in above:
                 yield from self._union_members(self._definitions.get(name), above | {name})
-        elif (options := _union(schema)) is not None:
+        elif (options := _list_options(schema)) is not None:
             for option in options:
                 yield from self._union_members(option, above)
         elif schema.get("type") != "null":
@@ -165,7 +181,7 @@ def _reference_name(schema: Mapping[str, Any]) -> str | None:
     return reference.removeprefix("#/$defs/") if isinstance(reference, str) else None
 
 
-def _union(schema: Mapping[str, Any]) -> list[Any] | None:
+def _list_options(schema: Mapping[str, Any]) -> list[Any] | None:
     """Return the members of a union, None for another schema; an `allOf` counts as a union."""
     options = (schema.get(name) for name in ("anyOf", "oneOf", "allOf"))
     return next((member for member in options if isinstance(member, list)), None)

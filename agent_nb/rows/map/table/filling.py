@@ -1,11 +1,9 @@
 """Makes the rows of a map, with prompts, pictures and keys, before the first request.
 
-Why all at once: an error in the last row shows before the first one is paid for.
+All are filled in at once: an error in the last row must show before the first one is paid for.
 
-Rules
-- Prompts are made and redacted once.
-- The rows hold pictures of up to `HELD_CHARACTERS` in all. For the data of further pictures, the
-  template is filled in again when the row is asked; the prompt stays the first one.
+Rule: the rows hold the data of pictures up to `HELD_CHARACTERS` in all. For further pictures the
+template is filled in again when the row is asked; the prompt stays the first one.
 """
 
 from __future__ import annotations
@@ -54,7 +52,7 @@ class Filling:
                     position=position,
                     prompt=prompt,
                     # `pictures` may lack the data, which counts for the key
-                    key=keys.next(prompt, filled.pictures, repeat=repeat),
+                    key=keys.make_key(prompt, filled.pictures, repeat=repeat),
                     attachments=pictures,
                     repeat=repeat,
                 )

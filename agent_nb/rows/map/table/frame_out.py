@@ -1,20 +1,12 @@
 """Makes the frame of a map's results: the data, with the answers in further columns.
 
-Why fixed columns: code that reads the frame must not break because a row failed.
-
     text                label     _run    _status  _error  _tokens  _cost   _seconds
     It works.           good      a1b2…   ok               120      0.0002  0.8
     It broke at once.             c3d4…   error    429 …   90               0.3
 
-Rules
-- The frame is of the same kind as the data (texts become dicts, a Series a frame) and has its rows
-  in their order, up to the limit.
-- The original columns come first, then `answer` or the fields of a typed answer, then `_repeat` if
-  rows are asked several times, then `COLUMNS`. A new name that is taken gets the prefix `out_`.
-- Columns and types depend only on the data and the type of the answer; but a value that does not
-  fit changes the type of its column (`pandas_out`, `polars_out`). A row that did not end `ok` has
-  no answer; a row that was not asked has the status `pending`.
-- Each repeat has a row of its own, numbered from 0 in `_repeat`.
+Rule: columns and types depend only on the data and the type of the answer, so that code which reads
+the frame does not break because a row failed. The exception is a value that does not fit: it
+changes the type of its column (`pandas_out`, `polars_out`).
 """
 
 from __future__ import annotations
@@ -36,8 +28,9 @@ from .rows import Rows
 
 PREFIX = "out_"
 REPEAT = "_repeat"
-# the columns after the answer: the kind of their values, and how to read them from a result
-COLUMNS: Mapping[str, tuple[Kind, Callable[[RowResult], Any]]] = {
+#: name of a column -> the kind of its values, and the function that reads the value from an item
+Columns = Mapping[str, tuple[Kind, Callable[[Any], Any]]]
+COLUMNS: Columns = {  # after the answer, read from a RowResult
     "_run": ("text", lambda r: r.run or None),
     "_status": ("text", lambda r: r.status),
     "_error": ("text", lambda r: None if r.status == "ok" else r.error or r.kind or None),
@@ -55,27 +48,31 @@ def frame_out(
     more: Iterable[tuple[str, Column]] = (),
     why: str = "",
 ) -> Any:
-    """Return the frame of `results`, in any order; `_repeat` counts those of one row as they come.
+    """Return the frame of the results of all rows and repeats, which are in the order of the rows.
 
-    `output`: the type of the answers. `more`: further columns as (name, column), whose values are
-    in the order of the frame.
-    `why`: the reason why rows were not asked, for their `_error`.
+    The original columns come first, then those of the answer, `_repeat` if rows were asked several
+    times, `COLUMNS`, and `more`: (name, column) pairs with a value for each result. A row that did
+    not end `ok` has no answer. `output`: the type of the answers. `why`: the reason why rows were
+    not asked, for their `_error`.
     """
-    ordered, positions = _in_order(results, len(rows))
+    listed = list(results)
     if why:
         error = f"not asked: {why}"
-        for n, each in enumerate(ordered):
+        for n, each in enumerate(listed):
             if each.status == "pending":
-                ordered[n] = msgspec.structs.replace(each, error=error)
+                listed[n] = msgspec.structs.replace(each, error=error)
     # with more results than rows, each row was asked several times
-    repeats = None if len(ordered) == len(rows) else positions
-    return add_columns(rows, repeats, [*_make_columns(ordered, repeats, output), *more])
+    repeats = None if len(listed) == len(rows) else [result.position for result in listed]
+    return add_columns(rows, repeats, [*_make_columns(listed, repeats, output), *more])
 
 
 def add_columns(
     rows: Rows, positions: Sequence[int] | None, columns: Sequence[tuple[str, Column]]
 ) -> Any:
-    """Return the rows at `positions` (None: all), as the kind of the data, with further columns."""
+    """Return the rows at `positions` (None: all), as the kind of the data, with further columns.
+
+    A name that the data has already gets the prefix `out_`.
+    """
     if (module := _FRAMES.get(rows.kind)) is not None:
         names = _resolve_names(columns, module.column_names(rows.data))
         return module.append_columns(rows.data, positions, names)
@@ -87,15 +84,6 @@ def add_columns(
         {**_original_values(rows, position), **dict(zip(named, values, strict=True))}
         for position, values in zip(positions, rows_of_values, strict=True)
     ]
-
-
-def _in_order(results: Iterable[RowResult], rows: int) -> tuple[list[RowResult], list[int]]:
-    """Return the results in order, a pending one where there is none, and their positions."""
-    ordered = list(results)
-    missing = sorted({*range(rows)} - {result.position for result in ordered})
-    ordered += [RowResult(position=position, key="") for position in missing]
-    ordered.sort(key=attrgetter("position"))
-    return ordered, [result.position for result in ordered]
 
 
 def _make_columns(
@@ -116,9 +104,15 @@ def _make_columns(
         numbers: defaultdict[int, Iterator[int]] = defaultdict(count)  # of each row, from 0
         repeat_numbers = [next(numbers[row]) for row in repeats]
         columns.append((REPEAT, Column(Shape("count"), repeat_numbers)))
-    for name, (kind, value) in COLUMNS.items():
-        columns.append((name, Column(Shape(kind), [value(result) for result in results])))
-    return columns
+    return [*columns, *read_columns(COLUMNS, results)]
+
+
+def read_columns(columns: Columns, items: Sequence[Any]) -> list[tuple[str, Column]]:
+    """Return columns with their names; each item gives one value of each column."""
+    return [
+        (name, Column(Shape(kind), [value(item) for item in items]))
+        for name, (kind, value) in columns.items()
+    ]
 
 
 def _resolve_names(columns: Sequence[tuple[str, Column]], existing: set[str]) -> dict[str, Column]:

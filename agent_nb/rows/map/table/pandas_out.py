@@ -1,13 +1,8 @@
 """Appends the columns of a map's results to a pandas frame.
 
-Why by hand: pandas itself would align by index, which may have duplicates, and guess the dtypes.
-
-Rules
-- Rows match by position. The frame keeps its index, duplicates and levels included, and its own
-  columns keep their types.
-- The dtype of a new column follows from its kind (`_TYPES`). A column of another kind, or with a
-  value that does not fit (a number beyond 64 bits), has dtype object.
-- In a frame with several column levels, a new name stands at the first level, "" at the others.
+pandas itself would align by index, which may have duplicates, and guess the dtypes. Here the dtype
+follows from the kind of the column (`_TYPES`); it is object for another kind, and for a value that
+does not fit (a number beyond 64 bits).
 """
 
 from __future__ import annotations
@@ -37,11 +32,14 @@ def column_names(frame: Any) -> set[str]:
 def append_columns(
     frame: Any, positions: Sequence[int] | None, columns: Mapping[str, Column]
 ) -> Any:
-    """Return a copy of the rows at `positions` (None: all) with further columns at the right."""
+    """Return a copy of the rows at `positions` (None: all) with further columns at the right.
+
+    In a frame with several column levels, a new name stands at the first level, "" at the others.
+    """
     import pandas as pd
 
     selected = frame.copy() if positions is None else frame.iloc[list(positions)].copy()
-    arrays = {name: _array(column.shape.kind, column.values) for name, column in columns.items()}
+    arrays = {name: _to_array(column.shape.kind, column.values) for name, column in columns.items()}
     # an explicit dtype: pandas would turn an object array of texts into its string dtype
     series = {n: pd.Series(a, index=selected.index, dtype=a.dtype) for n, a in arrays.items()}
     added = pd.DataFrame(series, index=selected.index)
@@ -54,7 +52,7 @@ def append_columns(
     return out
 
 
-def _array(kind: Kind, values: list[Any]) -> Any:
+def _to_array(kind: Kind, values: list[Any]) -> Any:
     """Return the values as a column of their kind, else as objects."""
     import numpy as np
     import pandas as pd

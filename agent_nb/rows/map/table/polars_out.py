@@ -1,11 +1,7 @@
 """Appends the columns of a map's results to a polars frame.
 
-Why by hand: types that polars infers depend on the values, and a map with failures has few.
-
-Rules
-- Types follow the schema of the answer: a nested value is a Struct or a List where the schema
-  describes its content, else JSON text. A column with a value that does not fit is JSON text too.
-- polars is not imported here: it is loaded already, because the user's frame comes from it.
+Types that polars infers depend on the values, and a map with failures has few. So they follow the
+schema of the answer; a column without a type in polars, or with a misfit, is JSON text.
 """
 
 from __future__ import annotations

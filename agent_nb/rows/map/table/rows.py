@@ -3,18 +3,11 @@
     rows = rows_of(frame)
     rows.names, len(rows), rows.values(0)["text"]
 
-Why: prompts, attachments and the table of answers then need no case for each library.
+Prompts, attachments and the table of answers then need no case for each library: a missing value
+(None, NaN, NaT, NA) is None, one of NumPy or of a subclass a built-in one. pandas and polars are
+recognised by the names of their classes, never imported.
 
-Rules
-- The data is never changed, and values are not copied: a column is read when it is first used.
-  Columns or rows that the user adds to the frame during the map do not count.
-- Dicts with different keys have the columns of all of them, in the order of first appearance; a
-  key that a row lacks is None. A generator is read once, up to the limit.
-- Texts are the column `text`. A Series is a frame of one column, under its name or `text`.
-- A missing value (None, NaN, NaT, NA) reads as None, and a value of NumPy or of a subclass as a
-  built-in one, so that `{{ }}` reads the same from every kind of data.
-- A column is found by its name as text, then by the label itself (`row[0]`).
-- pandas and polars are recognised by the names of their classes, never imported.
+Rule: the data is never changed. What the user adds to the frame during the map does not count.
 """
 
 from __future__ import annotations
@@ -41,6 +34,7 @@ class Rows:
     """The rows of one map.
 
     `data` is the frame or the list of items. `labels` are its columns, `names` the labels as text.
+    A column is found by its name as text, then by the label itself (`row[0]`).
     """
 
     def __init__(
@@ -135,7 +129,9 @@ class RowValues(Mapping[Any, Any]):
 def rows_of(data: Any, limit: int | None = None) -> Rows:
     """Return the rows of `data`, at most the first `limit`.
 
-    Raises UsageError for data without rows, and for items that are not all dicts or all texts.
+    Texts are the column `text`; a Series is a frame of one column, under its name or `text`. Dicts
+    have the columns of all of them; a key that a row lacks is None. A generator is read up to the
+    limit. Raises UsageError for data without rows, and for mixed or other items.
     """
     classes = class_names(data)
     make = next((make for name, make in _FRAMES.items() if name in classes), _read_items)

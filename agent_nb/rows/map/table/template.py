@@ -3,20 +3,13 @@
     template = Template("Classify {{ text }}", namespace)
     template.fill(rows.values(0))       Filled(prompt, pictures)
 
-Why not `interpolate` alone (`agent/interpolate.py`, for the prompts of cells): here names are
-columns first, and a fault must name its row.
+Cells fill in their prompts by `agent/interpolate.py` alone; here an error must name its row, and
+names are columns first, then `row` (the whole row: `row["any name"]`), then those of the notebook.
 
 Rules
-- `{{ }}` sees the columns first, then `row` (the whole row: `row["any name"]`), then the notebook.
-  A builtin keeps its meaning unless one of these has its name.
-- An expression is compiled once, and evaluated once per row, or again where `Filling` did not hold
-  the row's pictures. It sees a copy of the notebook's names, so that it cannot assign to them.
-- Values are written as in `interpolate`, but numbers, dates and the like as by `str`: `1.50` and
-  not `Decimal('1.50')`.
-- Pictures: first those of `attachments` (the name of a column, a function of the row, or a list of
-  pictures that go with every row), then those of `{{ }}`.
-- `check` refuses a prompt for several rows that has neither `{{ }}` nor attachments by row.
-- An error is a UsageError that names the row, counted from 0, and the expression.
+- Numbers, dates and the like are written as by `str`: `1.50` and not `Decimal('1.50')`. All other
+  values are written as in the prompt of a cell.
+- An expression sees a copy of the notebook's names, so that it cannot assign to them.
 """
 
 from __future__ import annotations
@@ -57,8 +50,9 @@ class Filled(msgspec.Struct, frozen=True):
 class Template:
     """A prompt with `{{ }}`, for any number of rows.
 
-    `namespace`: the names of the notebook. `attachments`: see the rules. Raises UsageError for an
-    expression that is empty or invalid, and for attachments that cannot be sent.
+    `namespace`: the names of the notebook. `attachments`: the name of a column, a function of the
+    row, or pictures that go with every row. Raises UsageError for an expression that is empty or
+    invalid, and for attachments that cannot be sent.
     """
 
     def __init__(
@@ -77,7 +71,10 @@ class Template:
         self._shared_pictures = () if by_row else pictures_of(_list_attachments(attachments))
 
     def check(self, rows: Rows) -> None:
-        """Raise UsageError if rows would have the same prompt, or `attachments` names no column."""
+        """Raise UsageError if several rows would have the same prompt and the same attachments.
+
+        Also if `attachments` names no column.
+        """
         if isinstance(self._row_attachments, str) and self._row_attachments not in rows:
             raise UsageError(
                 f"attachments={self._row_attachments!r} does not name a column of the data. {rows.hint(self._row_attachments)}"
@@ -94,9 +91,10 @@ class Template:
             )
 
     def fill(self, values: Mapping[Any, Any]) -> Filled:
-        """Return the prompt of a row, given the values of its columns.
+        """Return the prompt of a row, given the values of its columns, and its pictures.
 
-        Raises UsageError, with the row's position, if an expression or an attachment fails.
+        The pictures of `attachments` come before those of `{{ }}`. Raises UsageError, with the
+        row's position, if an expression or an attachment fails.
         """
         pictures: list[dict[str, Any]] = []
         try:

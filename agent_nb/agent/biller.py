@@ -1,10 +1,9 @@
-"""Price the requests to one model, and add their usage to the meter of the run.
+"""Prices the requests to one model, and adds their usage to the meter of the run.
 
-Why: a budget must stop a run even before the provider reports what the answer cost.
+A fallback model has another tariff, so each model gets a biller of its own; they share the meter.
 
-Rules
-- The cost that the provider reports counts; without one, the model's tariff does.
-- While an answer streams, the tariff is used only if the run has a budget.
+Rule: the cost that the provider reports counts, else the model's tariff. Providers report it at the
+end of an answer; until then the tariff is needed only for a budget, which may stop the run.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from .run_spec import Plan
 from .turn import Turn
 
 
-class Bill:
+class Biller:
     """Prices the requests to the model of `plan`; `meter` counts for the whole run."""
 
     def __init__(self, meter: Meter, plan: Plan) -> None:
@@ -34,15 +33,15 @@ class Bill:
         return self._meter.reached_limit(usage.input + usage.output, turns, cost or 0.0)
 
     def charge_request(
-        self, turn: Turn, clock: Clock, sent: int, written: int, *, whole: bool
+        self, turn: Turn, clock: Clock, sent: int, written: int, *, complete: bool
     ) -> Metric:
         """Add the usage and cost of a request to the meter; return the event about it.
 
-        `sent`, `written`: tokens by our estimate. `whole`: the answer is complete (`Turn.spent`).
+        `sent`, `written`, `complete`: as in `Turn.count_usage`.
         """
-        spent, estimated = turn.spent(sent, written, whole=whole)
-        cost = self._find_cost(spent, turn.head.model)
-        step = msgspec.structs.replace(spent, duration=clock.duration, ttft=clock.ttft, cost=cost)
+        usage, estimated = turn.count_usage(sent, written, complete=complete)
+        cost = self._find_cost(usage, turn.head.model)
+        step = msgspec.structs.replace(usage, duration=clock.duration, ttft=clock.ttft, cost=cost)
         self._meter.add(step)
         return Metric(step=step, total=self._meter.total, estimated=estimated, turn=turn.number)
 
