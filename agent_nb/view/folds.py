@@ -74,7 +74,8 @@ class Folds:
                 self._lower_card(folding, now)
             self.moving = bool(folding) or now - self._last_step < SETTLED
         closing = self._folding if now is not None else frozenset[str]()
-        return [(card, self._apply_state(card.key, node, closing)) for card, node in cards]
+        folds = closing | chosen.keys() if now is not None else closing
+        return [(card, self._apply_state(card.key, node, closing, folds)) for card, node in cards]
 
     def _lower_card(self, key: str, now: float) -> None:
         """Make a card lower by one step; the last one closes it."""
@@ -86,6 +87,8 @@ class Folds:
 
     def _choose_state(self, key: str, fold: Fold, *, filled: bool) -> FoldState:
         """Return the state of a card for which nobody has chosen one."""
+        if fold.line and key not in self.states:
+            return False, 0  # nobody saw the body grow
         if not (fold.gives_way and fold.open):
             return fold.open, 0
         # a new card is open, unless it has ended and those below are as high already; an open one
@@ -95,12 +98,19 @@ class Folds:
             lines = max(lines, room(fold))
         return is_open, lines
 
-    def _apply_state(self, key: str, node: Node, closing: Collection[str]) -> Node:
-        """Return the node of a card in its state; an unchanged one is reused."""
+    def _apply_state(
+        self, key: str, node: Node, closing: Collection[str], folds: Collection[str]
+    ) -> Node:
+        """Return the node of a card in its state; an unchanged one is reused.
+
+        `folds`: keys of cards that stay folds when they are closed, so that no line moves.
+        """
         fold, cached = fold_of(node), self._nodes.get(key)
         if fold is None:
             return node
         is_open, lines = self.states[key]
+        if fold.line and not is_open and key not in folds:
+            return fold.line
         state = (is_open, lines, lines > 0 and key in closing)
         if cached is None or cached[0] is not node or cached[1] != state:
             fold = structs.replace(fold, key=key, open=is_open, lines=lines, closing=state[2])

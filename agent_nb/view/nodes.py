@@ -68,6 +68,8 @@ class Fold(Node, frozen=True, eq=False):
       (`folds`); text forms show it closed.
     - `lines`: an open body shows at most so many lines, the last ones (0: all).
     - `closing`: `lines` become fewer until it is closed; the live view animates that by itself.
+    - `line`: shows all of the body, and takes the place of the fold unless a reader saw the body
+      while it grew (`folds`).
     - `key`: with a key, the live view draws the fold as widgets, which a redraw does not reset.
     """
 
@@ -79,6 +81,7 @@ class Fold(Node, frozen=True, eq=False):
     gives_way: bool = False
     lines: float = 0
     closing: bool = False
+    line: Row | None = None
     key: str = ""
 
     @property

@@ -820,7 +820,8 @@ def test_whatever_a_record_says_it_took_has_words_of_bounded_length(seconds):
 )
 def test_a_thought_that_its_line_shows_whole_does_not_open(begun, thought, opens):
     begun.think(thought, "t")
-    node = base.draw(RunView().extend(begun.log).cards[-1], Context())
+    panel = page(RunView().extend(begun.log)).sections[-1].child
+    node = panel.steps[-1].child
     assert isinstance(node, nodes.Fold) is opens
     assert thought.partition(".")[0].replace("`", "") in draw(node)
 

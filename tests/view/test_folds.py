@@ -3,6 +3,7 @@
 import pytest
 
 from agent_nb import events as e
+from agent_nb.view import nodes
 from agent_nb.view.bundle import make_parts
 from agent_nb.view.cards.base import Context
 from agent_nb.view.layout import Layout
@@ -47,3 +48,43 @@ def test_the_last_step_of_a_fold_is_waited_for_when_the_run_ends():
     layout.page(view, Context())
     assert state_of(layout) == (False, 0)
     assert layout.folds.moving
+
+
+def draw_thought(layout, view, now):
+    """Return the node of the only thought of a run, as the page of this moment has it."""
+    page = layout.page(view, Context(now=now))
+    (panel,) = (s.child for s in page.sections if isinstance(s.child, nodes.Panel))
+    return panel.steps[-1].child
+
+
+def test_a_thought_of_one_sentence_that_was_seen_growing_gives_way():
+    layout, view = Layout(), RunView().extend([e.RunStart(model="m", ts=1.0)])
+    view.apply(e.Delta(block="t", of="think", text="Eight values stand", ts=1.5))
+    assert draw_thought(layout, view, 2.0).open
+    view.apply(e.Think(content="Eight values stand out.", block="t", ts=2.0))
+    assert draw_thought(layout, view, 3.0).open  # nothing below it has filled its height
+    view.apply(e.Delta(block="r", of="respond", text=ANSWER, ts=3.0))
+    for now in range(4, 40):
+        node = draw_thought(layout, view, float(now))
+    assert isinstance(node, nodes.Fold)
+    assert not node.open
+    view.extend([e.Respond(content=ANSWER, block="r", ts=40.0), e.End(ts=40.0)])
+    assert isinstance(draw_thought(layout, view, None), nodes.Row)
+
+
+def test_a_thought_of_one_sentence_that_nobody_saw_growing_is_a_line():
+    seen = [e.RunStart(model="m"), e.Think(content="Eight values stand out.", block="t")]
+    layout, view = Layout(), RunView().extend(seen)
+    for now in (2.0, 3.0):
+        assert isinstance(draw_thought(layout, view, now), nodes.Row)
+
+
+def test_a_thought_of_one_sentence_that_is_open_at_the_end_stays_open():
+    seen = [e.RunStart(model="m"), e.Delta(block="t", of="think", text="Eight")]
+    layout, view = Layout(), RunView().extend(seen)
+    draw_thought(layout, view, 2.0)
+    ended = [e.Think(content="Eight values stand out.", block="t"), e.End()]
+    view.extend(ended)
+    assert draw_thought(layout, view, None).open
+    page = make_parts([*seen, *ended], folds=layout.folds.states)[0]["text/html"]
+    assert "<details open" in page

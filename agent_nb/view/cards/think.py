@@ -13,7 +13,7 @@ from .base import Context, prose
 
 
 def card(state: ThinkCard, context: Context) -> Node | None:
-    """Return the thought as a fold, or as a line if the line shows all of it.
+    """Return the thought as a fold, or inside other cards as a line if that shows all of it.
 
     Returns None if thoughts are hidden, or if the thought ended without content.
     """
@@ -22,9 +22,11 @@ def card(state: ThinkCard, context: Context) -> Node | None:
     title = _title(state)
     first_sentence = extract_gist(str(state.text)) if state.done else ""
     text = str(state.text).strip() if state.done else ""
-    # if the gist leaves out nothing but the last period, a fold would only repeat the line
-    if first_sentence and not state.attributes and first_sentence == text.rstrip(":."):
-        return Row(_line(title, text), wrap=True)
+    # the gist leaves out nothing but the last period
+    is_whole = first_sentence and not state.attributes and first_sentence == text.rstrip(":.")
+    line = Row(_line(title, text), wrap=True) if is_whole else None
+    if line and context.nested:
+        return line
     body = (
         *_attributes(state),
         *prose(state.text, context, growing=not state.done, dim=True, key=state.key),
@@ -35,6 +37,7 @@ def card(state: ThinkCard, context: Context) -> Node | None:
         open=not context.nested or context.thoughts == "show",
         accordion=True,
         gives_way=context.thoughts != "show",
+        line=line,
         title=f"{title} — {first_sentence}" if first_sentence else title,
     )
 
