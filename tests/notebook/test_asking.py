@@ -1,6 +1,7 @@
 """A question on the keyboard: what is not clearly a yes is a no, and hostile text stays text."""
 
 import asyncio
+import re
 
 import pytest
 from IPython.core.error import StdinNotImplementedError
@@ -216,6 +217,21 @@ def test_a_marked_question_of_an_awaited_run_needs_such_a_click():
 def test_a_question_about_exact_arguments_offers_no_more():
     assert "[a]lways" in format_question(QUESTION)
     assert "[a]lways" not in format_question(Question("c1", "python", {}, exact="mark"))
+
+
+@pytest.mark.parametrize("exact", ["", "mark"])
+@pytest.mark.parametrize("unclear", [["perhaps"], ["e", "not JSON"]])
+def test_a_repeated_question_lists_the_answers_that_it_offers(answer, exact, unclear):
+    asked = answer(*unclear, "n")
+    ask_at_keyboard(Question("c1", "python", {}, exact=exact))
+    offered = re.findall(r"\[(\w)\]", asked[0])
+    assert re.findall(r"\b\w\b", asked[-1].rpartition("Please answer")[2]) == offered
+
+
+@pytest.mark.parametrize("typed", ["s", "a", "k"])
+def test_an_answer_that_a_question_does_not_offer_allows_nothing(answer, typed):
+    answer(typed, typed, typed)
+    assert not ask_at_keyboard(Question("c1", "python", {}, exact="mark")).allow
 
 
 def test_a_click_after_the_run_is_ignored():

@@ -170,6 +170,7 @@ def ask_at_keyboard(question: Question) -> Decision | None:
     from IPython.core.error import StdinNotImplementedError
 
     text = format_question(question)
+    again = f"Please answer {'y, n or e' if question.exact else 'y, n, e, s, a or k'}: "
     for _ in range(MOST_ATTEMPTS):
         try:
             typed = input(text).strip()
@@ -180,16 +181,16 @@ def ask_at_keyboard(question: Question) -> Decision | None:
         except StdinNotImplementedError:
             return None
         except ValueError as fault:
-            text = f"{fault} Please answer y, n or e: "
+            text = f"{fault} {again}"
             continue
         if args is not None:
             return Decision(True, args=args, by="stdin")
         if denial := NO.fullmatch(typed):
             return Decision(False, by="stdin", reason=(denial[1] or Decision.NO)[:LONGEST_REASON])
-        if answer in ANSWERS:
-            return ANSWERS[answer]
-        last = "s or a" if question.exact else "s, a or k"
-        text = f"Please answer y, n, e, {last}: "
+        decision = ANSWERS.get(answer)
+        if decision is not None and (decision.scope == "once" or not question.exact):
+            return decision
+        text = again
     return Decision(False, by="stdin", reason="no clear answer")
 
 
