@@ -31,7 +31,7 @@ from .exchange import Body, Exchange, Request
 OPAQUE = frozenset({"signature", "thought_signature", "thoughtSignature", "encrypted_content"})
 _SHORTEST_SECRET = 8  # characters, in a header, a query or a body
 _key_header = re.compile(r"auth|token|secret|cookie|password|signature|api[-_]?key|-key$").search
-_OAUTH = r"(?:access|refresh|id)[-_]?token"
+_OAUTH = r"(?:access|refresh|id|subject|actor)[-_]?token"
 _KEY = rf"(?:[\w-]*[-_])?(?:api[-_]?key|{_OAUTH}|client[-_]?(?:secret|assertion)|password)"
 # fields of a body whose servers may need a key -> further names of keys in them
 _WITH_KEYS = {
@@ -43,7 +43,9 @@ _is_token = re.compile(_OAUTH, re.IGNORECASE).fullmatch
 _key_field = re.compile(_KEY, re.IGNORECASE).fullmatch
 # keys in the fields of a multipart form, and in those of a query
 _FORM = re.compile(rf"(?i)\bname=\"?({_KEY})\"?(?:\r?\n[^\r\n]+)*\r?\n\r?\n([^\r\n]+)")
-_QUERY = re.compile(rf"(?i)((?:^|&)({_KEY}|(?:[\w-]*-)?(?:key|token|sig|signature))=)([^&]+)")
+_QUERY = re.compile(
+    rf"(?i)((?:^|&)({_KEY}|assertion|(?:[\w-]*-)?(?:key|token|sig|signature))=)([^&\r\n]+)"
+)
 
 
 def redact_exchange(
@@ -105,19 +107,12 @@ def _list_keys(request: Request, headers: Mapping[str, str]) -> Iterator[tuple[s
 
 
 def _list_body_keys(body: Body, content_type: str) -> Iterator[tuple[str, str]]:
-    if body.kind == "text":
-        for match in _FORM.finditer(body.value):
-            yield f"field {match[1]}", match[2]
-        if "x-www-form-urlencoded" in content_type:
-            for match in _QUERY.finditer(body.value):
-                # encoded as it stands there, and decoded as another place may have it
-                yield from ((f"field {match[2]}", v) for v in (match[3], unquote_plus(match[3])))
-    fields = as_dict(body.value) if body.kind == "json" else {}
-    for name, value in fields.items():
-        if isinstance(value, str) and _key_field(name):
-            yield f"field {name}", value
+    is_text = body.kind == "text"
+    for match in _FORM.finditer(body.value) if is_text else ():
+        yield f"field {match[1]}", match[2]
+    yield from _list_field_keys(body, is_form=is_text and "x-www-form-urlencoded" in content_type)
     for field, names in _WITH_KEYS.items():
-        for _, text in _list_texts([fields.get(field)]):
+        for _, text in _list_texts([as_dict(body.value).get(field)]):
             is_key = text.key in names or _key_header(str(text.key).lower())
             if is_key and text.read().strip():
                 yield f"field {text.key}", text.read().split()[-1]
@@ -133,12 +128,24 @@ def _read_basic_password(value: str) -> str:
 
 
 def _list_answer_keys(body: Body) -> Iterator[tuple[str, str]]:
-    """Yield (name, value) of the keys in the answer of a token endpoint (OAuth)."""
-    fields = as_dict(body.value) if body.kind == "json" else {}
-    if any(map(_is_token, fields)):
-        for name, value in fields.items():
-            if isinstance(value, str) and _key_field(name):
-                yield f"field {name}", value
+    """Yield (name, value) of the keys in the answer of a token endpoint (OAuth).
+
+    Some send forms as plain text, so its type does not count; a form has no space.
+    """
+    is_form = body.kind == "text" and len(body.value.split()) == 1
+    keys = list(_list_field_keys(body, is_form=is_form))
+    if any(_is_token(name.removeprefix("field ")) for name, _ in keys):
+        yield from keys
+
+
+def _list_field_keys(body: Body, *, is_form: bool) -> Iterator[tuple[str, str]]:
+    """Yield (name, value) of the keys in a JSON object or a form of one line."""
+    for name, value in as_dict(body.value).items():
+        if isinstance(value, str) and _key_field(name):
+            yield f"field {name}", value
+    for match in _QUERY.finditer(body.value) if is_form else ():
+        # encoded as it stands there, and decoded as another place may have it
+        yield from ((f"field {match[2]}", v) for v in (match[3], unquote_plus(match[3])))
 
 
 def _redact_query(query: str) -> str:

@@ -73,7 +73,13 @@ def test_each_key_of_a_name_that_comes_several_times(headers, fields):
     assert "other-key-123" not in made
 
 
-@pytest.mark.parametrize("name", ["refresh_token", "client_secret", "client_assertion", "id_token"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "refresh_token", "client_secret", "client_assertion", "id_token",
+        "assertion", "subject_token", "actor_token",
+    ],
+)  # fmt: skip
 def test_a_key_in_the_form_of_a_token_endpoint(name):
     body = Body("text", f"grant_type=refresh&{name}={KEY}&n=1")
     made = redacted({"content-type": "application/x-www-form-urlencoded"}, body=body)
@@ -86,6 +92,24 @@ def test_a_token_in_the_answer_of_a_token_endpoint(name):
     exchange = Exchange(request=Request(), response=Response(body=answer))
     made = redact_exchange(exchange, {}, {}).response.body.value
     assert made == {**answer.value, name: f"[redacted field {name}]"}
+
+
+@pytest.mark.parametrize("name", ["access_token", "refresh_token", "id_token"])
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "Text/Plain; charset=utf-8"])
+def test_a_token_in_the_form_with_which_a_token_endpoint_answers(name, kind):
+    form = f"token_type=bearer&scope=a,b&{name}="
+    answer = Body("text", f"{form}{quote_plus(f'{KEY}+/==')}\n")
+    response = Response(body=answer, headers={"content-type": kind})
+    request = Request(body=Body("text", f"{KEY}+/== again"))
+    made = redact_exchange(Exchange(request=request, response=response), {}, {})
+    assert made.response.body.value.startswith(f"{form}[redacted field {name}")
+    assert KEY not in repr(made)
+
+
+def test_an_answer_that_speaks_of_a_token_is_no_form():
+    answer = Body("text", "Send it as the field x&access_token=abcdefgh of a form.\n")
+    exchange = Exchange(request=Request(), response=Response(body=answer))
+    assert redact_exchange(exchange, {}, {}) == exchange
 
 
 def test_the_key_of_a_prompt_cache_is_no_secret():
