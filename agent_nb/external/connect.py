@@ -14,6 +14,7 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import SplitResult, parse_qs, quote, unquote, urlsplit, urlunsplit
 
@@ -81,7 +82,8 @@ class Patience:
         self._attempt += 1
 
 
-class Target(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Target:
     """Where a run is: the server's address (with the path of a proxy), run id and token.
 
     An empty `run` means the newest run, an empty `token` no token.

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -23,15 +24,13 @@ from ..record import is_locked, take_lock
 _REMOVES_OPEN_FILES = os.name != "nt"
 
 
-class Note(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Note:
     """The address, token and process of a server."""
 
     url: str
-    token: str
+    token: str = field(repr=False)
     pid: int = 0
-
-    def __repr__(self) -> str:  # without the token
-        return f"Note({self.url!r}, pid={self.pid})"
 
 
 class WrittenNote:

@@ -67,7 +67,7 @@ class Received:
             yield piece
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)  # a header may be a key
 class Sent:
     """An exchange with a server, unredacted, from `began` to `ended` (epoch seconds).
 

@@ -1,6 +1,7 @@
 """Addresses of Redis: what is refused, and that user and password are shown nowhere."""
 
 import pytest
+from helpers.printing import print_every_way
 
 from agent_nb.errors import UsageError
 from agent_nb.models import keys
@@ -22,6 +23,7 @@ def test_an_address_is_shown_without_user_and_password(url, shown):
     place = parse_address(url)
     assert place.shown == shown
     assert repr(place) == str(place) == f"RedisAddress({shown})"
+    assert "ada" not in print_every_way(place)
 
 
 @pytest.mark.parametrize("host", ["redis.example.org", "10.0.0.5", "0.0.0.0", "[fe80::1]"])

@@ -4,8 +4,10 @@ from base64 import b64encode
 from urllib.parse import quote_plus
 
 import pytest
+from helpers.printing import print_every_way
 
 from agent_nb.tape.exchange import Body, Exchange, Request, Response
+from agent_nb.tape.live_exchange import Received, Sent
 from agent_nb.tape.redaction import redact_exchange
 
 KEY = "q9w8e7r6t5y4u3i2"  # of no provider's form
@@ -155,3 +157,16 @@ def test_a_key_for_another_server_that_a_model_is_to_ask(body):
 def test_the_name_of_a_field_that_a_tool_searches_is_no_key():
     body = {"tools": [{"type": "file_search", "filters": {"type": "eq", "key": KEY}}]}
     assert KEY in repr(redacted(body=Body("json", body)))
+
+
+def test_an_unredacted_exchange_is_printed_without_its_headers():
+    sent = Sent(
+        request=Request(),
+        headers={"authorization": KEY},
+        status=200,
+        answer_headers={"set-cookie": KEY},
+        received=Received(),
+        began=0.0,
+        ended=0.0,
+    )
+    assert KEY not in print_every_way(sent)

@@ -7,6 +7,7 @@ process's logging is not changed, and no request is logged.
 
 from __future__ import annotations
 
+import dataclasses
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Generator
@@ -14,7 +15,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import anyio
-import msgspec
 import uvicorn
 
 from ...errors import UsageError
@@ -88,7 +88,7 @@ class Server:
                 raise UsageError(
                     f"The token is too short: take at least {SHORTEST} characters, or leave it out to have one made."
                 )
-            access = msgspec.structs.replace(access, token=token)
+            access = dataclasses.replace(access, token=token)
         self.token = access.token
         self.host = host
         self.port = port

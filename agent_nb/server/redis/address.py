@@ -10,9 +10,8 @@ hold prompts and results. User and password appear neither in `repr` nor in an e
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
-
-import msgspec
 
 from ...errors import UsageError
 from ...models import hide_secret, is_loopback
@@ -24,7 +23,8 @@ PREFIX = "agent_nb"
 _SCHEMES = ("redis", "rediss", "unix")
 
 
-class RedisAddress(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class RedisAddress:
     """A database of one Redis. `path`: of the Unix socket. `files`: option -> a file for TLS.
 
     `prefix`: the start of the names of all keys.
@@ -38,7 +38,7 @@ class RedisAddress(msgspec.Struct, frozen=True, kw_only=True):
     user: str = ""
     password: str = ""
     prefix: str = PREFIX
-    files: dict[str, str] = {}
+    files: dict[str, str] = field(default_factory=dict)
 
     @property
     def shown(self) -> str:

@@ -18,6 +18,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -52,6 +53,9 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def __repr__(self) -> str:  # without arguments, variables, headers and address: they hold keys
         return f"Server({self.name!r}, {self.command!r}, file={self.file!r})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:  # the same for rich, which asks a struct
+        return [("name", self.name), ("command", self.command), ("file", self.file)]
 
     @property
     def digest(self) -> str:
