@@ -36,8 +36,8 @@ def existing_files(names: Sequence[str]) -> list[Path]:
 def list_notebooks(names: Sequence[str], *, copies: bool = True) -> list[Path]:
     """Return the notebooks that `names` (files, folders, globs) stand for, each once.
 
-    `copies`: of folders and globs, also executed copies (`COPY_SUFFIX`). Raises UsageError if a
-    file does not exist, or a folder or glob holds no notebook.
+    `copies`: of a folder or glob, also executed copies (`COPY_SUFFIX`), as always if it holds
+    nothing else. Raises UsageError if a file does not exist, or a folder or glob holds no notebook.
     """
     from ..record import find_notebooks
 
@@ -47,7 +47,8 @@ def list_notebooks(names: Sequence[str], *, copies: bool = True) -> list[Path]:
         is_pattern = is_glob or os.path.isdir(name)
         matches = find_notebooks(name) if is_pattern else existing_files([name])
         if is_pattern and not copies:
-            matches = [path for path in matches if not path.name.endswith(COPY_SUFFIX)]
+            originals = [path for path in matches if not path.name.endswith(COPY_SUFFIX)]
+            matches = originals or matches
         if not matches:
             raise UsageError(f"There is no notebook in {name}.")
         for path in matches:

@@ -78,10 +78,10 @@ class Progress:
         self._write(f"\r\x1b[K{bar}{_cut(self._line, room)}{seconds}")
 
     def _count_columns(self) -> int:
-        try:
-            return os.get_terminal_size(self._stream.fileno()).columns
-        except (OSError, ValueError):
-            return shutil.get_terminal_size().columns
+        with suppress(OSError, ValueError):
+            if columns := os.get_terminal_size(self._stream.fileno()).columns:  # 0: unknown
+                return columns
+        return shutil.get_terminal_size().columns
 
     def _write(self, text: str) -> None:
         with suppress(OSError, ValueError):  # the reader of the stream has gone

@@ -71,7 +71,11 @@ class Agents:
 
     async def stop(self) -> None:
         """Stop every run and wait for its end, then close the model's connections."""
+        await self.stop_runs()
+        await self._agent.aclose()
+
+    async def stop_runs(self) -> None:
+        """Stop every run and wait for its end; the agent stays usable."""
         while streams := self._streams:  # others may start meanwhile
             self._streams = []
             await asyncio.gather(*(s.aclose() for s in streams), return_exceptions=True)
-        await self._agent.aclose()

@@ -195,7 +195,7 @@ def serve(
                 token=token,
                 origins=pages,
                 settings=Settings(keepalive=keepalive),
-                closing=None if agents is None else agents.stop,
+                closing=None if agents is None else agents.stop_runs,  # its caller owns the agent
             )
             hide_secret(server.token)
             serving = Serving(server.start(), hub)

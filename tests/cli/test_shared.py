@@ -26,6 +26,13 @@ def test_an_executed_copy_is_tested_only_if_it_is_named(tmp_path):
     assert list_notebooks([str(paths[1])], copies=False) == paths[1:]
 
 
+def test_executed_copies_are_tested_where_there_is_nothing_else(tmp_path):
+    path = tmp_path / "a.run.ipynb"
+    path.write_text("{}")
+    for name in (tmp_path, tmp_path / "*.run.ipynb"):
+        assert list_notebooks([str(name)], copies=False) == [path]
+
+
 def test_a_file_whose_name_looks_like_a_glob_is_taken_as_it_is(tmp_path):
     path = tmp_path / "n[1].run.ipynb"
     path.write_text("{}")

@@ -1,6 +1,7 @@
 """Progress on stderr: one redrawn line in a terminal, else one line per agent cell."""
 
 import io
+import os
 
 import pytest
 
@@ -39,6 +40,15 @@ def test_a_line_is_never_wider_than_the_terminal(monkeypatch, letter):
     assert drawn.startswith("[##########----------] 2/2 analysis.ipynb: " + letter)
     assert drawn.endswith(f"{letter} 0 s")
     assert len(drawn) + (drawn.count(letter) if letter == "中" else 0) in {58, 59}
+
+
+def test_a_terminal_that_tells_no_width_shows_the_cell(monkeypatch):
+    monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((0, 0)))
+    out = Terminal()
+    out.fileno = lambda: 1
+    with Progress("n.ipynb", out) as progress:
+        progress.show_cell(1, 2, "%%agent\nhello")
+    assert "2/2 n.ipynb: %%agent 0 s" in out.getvalue()
 
 
 def test_what_a_cell_says_cannot_steer_the_terminal():

@@ -302,6 +302,18 @@ def test_stopping_ends_the_runs_of_messages_before_their_streams():
     assert '"type":"end"' in text
 
 
+def test_stopping_leaves_the_model_of_the_agent_open(monkeypatch):
+    async def close(model):
+        closed.append(model)
+
+    closed = []
+    monkeypatch.setattr(Scripted, "aclose", close)
+    agent = Agent(Scripted(["First."]))
+    with agent_nb.serve(agent=agent, keepalive=0) as serving, client(serving) as http:
+        assert "First." in http.post("/runs", json={"message": "hi", "stream": True}).text
+    assert closed == []
+
+
 def test_it_is_a_context_manager():
     with agent_nb.serve(keepalive=0) as serving:
         assert serving.running

@@ -50,9 +50,9 @@ def test_the_last_step_of_a_fold_is_waited_for_when_the_run_ends():
     assert layout.folds.moving
 
 
-def draw_thought(layout, view, now):
+def draw_thought(layout, view, now, thoughts="collapse"):
     """Return the node of the only thought of a run, as the page of this moment has it."""
-    page = layout.page(view, Context(now=now))
+    page = layout.page(view, Context(now=now, thoughts=thoughts))
     (panel,) = (s.child for s in page.sections if isinstance(s.child, nodes.Panel))
     return panel.steps[-1].child
 
@@ -72,11 +72,12 @@ def test_a_thought_of_one_sentence_that_was_seen_growing_gives_way():
     assert isinstance(draw_thought(layout, view, None), nodes.Row)
 
 
-def test_a_thought_of_one_sentence_that_nobody_saw_growing_is_a_line():
+@pytest.mark.parametrize("thoughts", ["collapse", "show"])
+def test_a_thought_of_one_sentence_that_nobody_saw_growing_is_a_line(thoughts):
     seen = [e.RunStart(model="m"), e.Think(content="Eight values stand out.", block="t")]
     layout, view = Layout(), RunView().extend(seen)
     for now in (2.0, 3.0):
-        assert isinstance(draw_thought(layout, view, now), nodes.Row)
+        assert isinstance(draw_thought(layout, view, now, thoughts), nodes.Row)
 
 
 def test_a_thought_of_one_sentence_that_is_open_at_the_end_stays_open():

@@ -13,9 +13,10 @@ from .base import Context, prose
 
 
 def card(state: ThinkCard, context: Context) -> Node | None:
-    """Return the thought as a fold, or inside other cards as a line if that shows all of it.
+    """Return the thought as a fold, or as a line if that shows all of it and the fold never closes.
 
-    Returns None if thoughts are hidden, or if the thought ended without content.
+    Inside other cards it is such a line, too. Returns None if thoughts are hidden, or if the
+    thought ended without content.
     """
     if context.thoughts == "hide" or (state.done and not len(state.text) and not state.attributes):
         return None
@@ -25,7 +26,7 @@ def card(state: ThinkCard, context: Context) -> Node | None:
     # the gist leaves out nothing but the last period
     is_whole = first_sentence and not state.attributes and first_sentence == text.rstrip(":.")
     line = Row(_line(title, text), wrap=True) if is_whole else None
-    if line and context.nested:
+    if line and (context.nested or context.thoughts == "show"):
         return line
     body = (
         *_attributes(state),
