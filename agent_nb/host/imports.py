@@ -36,6 +36,7 @@ NEEDED = (
     "nbformat", "nh3", "numpy", "pandas", "platformdirs", "pydantic", "pygments", "yaml",
 )  # fmt: skip
 _swapping = threading.RLock()  # held while `sys.path` is replaced
+_replaced: list[list[str]] = []  # the paths to put back, the outermost first
 # id -> code of a function marked as foreign; no set, as a code object's hash reads all constants
 _foreign: dict[int, CodeType] = {}
 
@@ -178,11 +179,25 @@ def without_project() -> Iterator[None]:
     Other threads share `sys.path` and do not see the project meanwhile: keep the block short.
     """
     with _swapping:
-        before, sys.path = sys.path, list(GUARD.places().path)
+        _replaced.append(sys.path)
         try:
+            sys.path = list(GUARD.places().path)
             yield
         finally:
-            sys.path = before
+            sys.path = _replaced[-1]
+            _replaced.pop()
+
+
+def _end_swap() -> None:
+    """End, in a forked child, what another thread has begun, which the child does not have."""
+    if not _swapping._is_owned():  # type: ignore[attr-defined]  # noqa: SLF001
+        _swapping._at_fork_reinit()  # type: ignore[attr-defined]  # noqa: SLF001
+        sys.path = next(iter(_replaced), sys.path)
+        _replaced.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_end_swap)
 
 
 def _is_namespace_part(name: str) -> bool:

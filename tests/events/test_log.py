@@ -5,6 +5,7 @@ import os
 import threading
 
 import pytest
+from helpers.forked_child import is_true_in_child
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,7 +24,7 @@ from agent_nb.events import (
     log as log_file,
 )
 from agent_nb.events.log import EventLog
-from agent_nb.host import inherited
+from agent_nb.host import imports, inherited
 
 
 def ticking(step=0.0375, start=1000.0):
@@ -248,21 +249,10 @@ def test_select_matches_the_path():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="without fork")
-@pytest.mark.parametrize("lock", [log_file._LOCK, inherited._lock], ids=["log", "inherited"])
+@pytest.mark.parametrize(
+    "lock",
+    [log_file._LOCK, inherited._lock, imports._swapping],
+    ids=["log", "inherited", "imports"],
+)
 def test_a_lock_that_a_thread_holds_at_a_fork_is_free_in_the_child(lock):
-    held, forked = threading.Event(), threading.Event()
-
-    def hold():
-        with lock:
-            held.set()
-            forked.wait(20)
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    assert held.wait(20)
-    child = os.fork()
-    if not child:
-        os._exit(0 if lock.acquire(timeout=2) else 1)
-    forked.set()
-    thread.join()
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert is_true_in_child(lock, lambda: lock.acquire(timeout=2))

@@ -2,10 +2,12 @@
 the user imports does as ever.
 """
 
+import os
 import sys
 from importlib.machinery import PathFinder
 
 import pytest
+from helpers.forked_child import is_true_in_child
 from helpers.scripts import calling
 
 from agent_nb import Agent, Scripted
@@ -175,6 +177,21 @@ def test_a_library_that_reads_its_own_entry_points_does_not_see_the_folder(
     )
     assert keys._read_keyring("openai") == "none"
     assert sys.path[0] == ""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="without fork")
+def test_a_child_that_another_thread_forks_meanwhile_sees_the_folder(project):
+    assert is_true_in_child(imports.without_project(), lambda: sys.path[0] == "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="without fork")
+def test_a_child_forked_by_the_code_that_hides_the_folder_ends_it_itself(project):
+    with imports.without_project():
+        child = os.fork()
+        hidden = sys.path[0] != ""
+    if not child:
+        os._exit(0 if hidden and sys.path[0] == "" else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 @pytest.mark.parametrize(
