@@ -6,6 +6,7 @@ from agent_nb import events as e
 from agent_nb.view import nodes
 from agent_nb.view.bundle import make_parts
 from agent_nb.view.cards.base import Context
+from agent_nb.view.draw.terminal import TextPainter
 from agent_nb.view.layout import Layout
 from agent_nb.view.state.fold import RunView
 
@@ -78,6 +79,13 @@ def test_a_thought_of_one_sentence_that_nobody_saw_growing_is_a_line(thoughts):
     layout, view = Layout(), RunView().extend(seen)
     for now in (2.0, 3.0):
         assert isinstance(draw_thought(layout, view, now, thoughts), nodes.Row)
+
+
+def test_a_thought_of_one_sentence_is_printed_whole():
+    printed, view = [], RunView().extend([e.RunStart(model="m", ts=1.0)])
+    view.apply(e.Think(content="Eight values stand out.", block="t", ts=2.0))
+    TextPainter(printed.append).paint(view, 3.0)
+    assert "Thought for 1.0 s — Eight values stand out.\n" in "".join(printed)
 
 
 def test_a_thought_of_one_sentence_that_is_open_at_the_end_stays_open():

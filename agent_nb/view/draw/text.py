@@ -71,8 +71,10 @@ def row(node: nodes.Row) -> list[str]:
 def fold(node: nodes.Fold) -> list[str]:
     """Return the summary and the first lines of the body; of a closed accordion, the summary.
 
-    Of a closed fold directly in the body, only the summary is shown.
+    Of a closed fold directly in the body, only the summary is shown. A `line` shows all of a fold.
     """
+    if node.line:
+        return row(node.line)
     summary = draw_each(lines, node.summary)
     if node.accordion and node.folded:
         return summary
