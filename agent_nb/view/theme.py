@@ -124,11 +124,12 @@ SHORT = "white-space:nowrap"  # dates, numbers, names: a table scrolls
 SHARED = "table-layout:fixed;width:100%;min-width:340px"
 CUT = f"{ENDS};white-space:nowrap"
 # a wide block ends with an edge at the right, which shows that it scrolls
-EDGE = f"width:fit-content;max-width:100%;border-right:{LINE}"
+EDGE = f"box-sizing:border-box;width:fit-content;max-width:100%;border-right:{LINE}"
 LONG = "min-width:150px"  # else the unbroken cells beside it squeeze it to one word a line
-BROKEN = f"{LONG};overflow-wrap:anywhere"  # a cell whose longest word would squeeze the others
+BREAKS = "overflow-wrap:anywhere;max-width:560px"  # else a very long word takes nearly all the room
+BROKEN = f"{LONG};{BREAKS}"  # a cell whose longest word would squeeze the others
 NUMERIC = "text-align:right;font-variant-numeric:tabular-nums;padding-left:14px"
-SIDE = f"{CELL};white-space:pre-wrap;overflow-wrap:anywhere;{FAMILY}"
+SIDE = f"{CELL};white-space:pre-wrap;{BREAKS};{FAMILY}"
 TREE = "list-style:none;margin:4px 0 0;padding:0"
 BRANCHES = f"list-style:none;margin:0 0 2px 5px;padding:0 0 0 14px;border-left:{LINE}"
 BRANCH = "margin:1px 0;padding:0"

@@ -250,6 +250,15 @@ def test_a_very_long_word_breaks_in_its_cell_of_a_table(letters, breaks):
     assert html.DRAW[nodes.Table](table).count("anywhere") == breaks
 
 
+def test_a_very_long_word_takes_a_part_of_the_width_of_its_table():
+    word = "x" * 3000
+    compared = nodes.Table(("", "recorded", "now"), (("≠", "a short line", word),), sides=True)
+    draw = html.DRAW[nodes.Table]
+    tables = (render(f"| a | b |\n|---|---|\n| {word} | z |\n"), draw(compared))
+    for drawn in (*tables, draw(nodes.Table(("a", "b"), ((word, "z"),)))):
+        assert re.search(rf'max-width:560px[^>]*">{word}', drawn)
+
+
 def test_a_very_long_word_leaves_room_for_a_cut_column_beside_it():
     drawn = html.DRAW[nodes.Table](nodes.Table(("a", "b"), (("x" * 400, "y"),), cut=(1,)))
     assert re.findall(r"width:(\d+)px", drawn.partition("<tbody>")[2])[-1] == "446"
@@ -468,6 +477,7 @@ def test_a_wide_block_scrolls_within_the_page_and_has_an_edge(source, width):
     assert ("overflow:auto hidden" in drawn) == (width != "fits" or "$" in source)
     assert drawn.count("<div") == drawn.count("</div>")
     assert ("border-right:1px" in drawn) == (width == "scrolls")
+    assert ("box-sizing:border-box" in drawn) == (width == "scrolls")  # the edge is no overhang
     assert ('tabindex="0"' in drawn) == (width != "fits")
 
 

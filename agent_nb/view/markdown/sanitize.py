@@ -63,6 +63,7 @@ PROPERTIES: dict[str, re.Pattern[str]] = {
         ("font-style text-align vertical-align text-decoration white-space", _KEYWORD),
         ("overflow-wrap word-break border-collapse border-style list-style-type", _KEYWORD),
         ("unicode-bidi", "plaintext"),
+        ("box-sizing", "border-box"),
         ("overflow", r"(?:auto|hidden|scroll)(?: (?:auto|hidden|scroll))?"),
         ("overflow-x overflow-y", r"auto|hidden|scroll"),
         ("font-size", _FONT_SIZE),
