@@ -14,6 +14,7 @@ Rules
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -157,6 +158,8 @@ class OutputCapture:
 _entered: Inherited[OutputCapture] = Inherited("agent_nb_output")
 _shown: ContextVar[bool] = ContextVar("agent_nb_shown", default=False)
 _lock = threading.Lock()  # of the three lists below
+if hasattr(os, "register_at_fork"):  # in a forked child nothing frees a held lock
+    os.register_at_fork(after_in_child=_lock._at_fork_reinit)  # type: ignore[attr-defined]  # noqa: SLF001
 _open: list[OutputCapture] = []
 _hooks: list[tuple[Any, str, Callable[[Any], Any]]] = []  # methods of shells that are also replaced
 _restore: list[Callable[[], None]] = []  # undo each `_replace`, once no capture is open

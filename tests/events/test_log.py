@@ -25,6 +25,7 @@ from agent_nb.events import (
 )
 from agent_nb.events.log import EventLog
 from agent_nb.host import imports, inherited
+from agent_nb.tools import capture
 
 
 def ticking(step=0.0375, start=1000.0):
@@ -251,8 +252,8 @@ def test_select_matches_the_path():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="without fork")
 @pytest.mark.parametrize(
     "lock",
-    [log_file._LOCK, inherited._lock, imports._swapping],
-    ids=["log", "inherited", "imports"],
+    [log_file._LOCK, inherited._lock, imports._swapping, capture._lock],
+    ids=["log", "inherited", "imports", "capture"],
 )
 def test_a_lock_that_a_thread_holds_at_a_fork_is_free_in_the_child(lock):
     assert is_true_in_child(lock, lambda: lock.acquire(timeout=2))
