@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-import uuid
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
@@ -41,7 +40,7 @@ if hasattr(os, "register_at_fork"):  # in a forked child nothing frees a held lo
 
 def new_run_id() -> str:
     """Return a fresh run id: 12 hexadecimal digits."""
-    return uuid.uuid4().hex[:12]
+    return os.urandom(6).hex()
 
 
 class EventLog(Sequence[Event]):

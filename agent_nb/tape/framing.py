@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from asyncio import IncompleteReadError, LimitOverrunError, StreamReader
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from http import HTTPStatus
 
@@ -91,22 +91,40 @@ async def read_head(reader: StreamReader) -> RequestHead | None:
     return RequestHead(data)
 
 
-async def read_body(reader: StreamReader, head: RequestHead) -> AsyncGenerator[bytes, None]:
-    """Yield the body of a request as it arrives. Raises FramingError if it breaks off."""
+async def read_body(reader: StreamReader, head: RequestHead, largest: int) -> bytes | None:
+    """Return the body of a request, None if it has more than `largest` bytes.
+
+    A body that is too large is read to its end, since a client that still writes would not read the
+    answer. Raises FramingError if it breaks off.
+    """
+    size, body = 0, bytearray()
+
+    async def take(count: int) -> None:
+        nonlocal size
+        size += count
+        while count:
+            piece = await reader.read(min(count, _PIECE))
+            if not piece:
+                raise EOFError
+            count -= len(piece)
+            if size <= largest:
+                body.extend(piece)
+            else:
+                body.clear()
+
     try:
         if head.length is not None:
-            async for piece in _read_pieces(reader, head.length):
-                yield piece
-            return
-        while size := await _read_chunk_size(reader):
-            async for piece in _read_pieces(reader, size):
-                yield piece
-            if await reader.readexactly(2) != b"\r\n":
-                raise FramingError("a chunk has another size than it says")
-        while await reader.readuntil(b"\r\n") != b"\r\n":
-            pass  # a trailer
+            await take(head.length)
+        else:
+            while length := await _read_chunk_size(reader):
+                await take(length)
+                if await reader.readexactly(2) != b"\r\n":
+                    raise FramingError("a chunk has another size than it says")
+            while await reader.readuntil(b"\r\n") != b"\r\n":
+                pass  # a trailer
     except (EOFError, LimitOverrunError):
         raise FramingError("the body breaks off") from None
+    return bytes(body) if size <= largest else None
 
 
 async def _read_chunk_size(reader: StreamReader) -> int:
@@ -114,15 +132,6 @@ async def _read_chunk_size(reader: StreamReader) -> int:
     if size is None:
         raise FramingError("a chunk has no size")
     return int(size[1], 16)
-
-
-async def _read_pieces(reader: StreamReader, size: int) -> AsyncGenerator[bytes, None]:
-    while size:
-        piece = await reader.read(min(size, _PIECE))
-        if not piece:
-            raise EOFError
-        size -= len(piece)
-        yield piece
 
 
 class AnswerFraming:

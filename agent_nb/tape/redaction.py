@@ -224,15 +224,19 @@ class WholeHomeRedaction(Redaction):
     What may be its beginning is held back, since a live stream may end anywhere.
     """
 
+    def __init__(self, secrets: Mapping[str, str] | None = None) -> None:
+        super().__init__(secrets)
+        self._home = Home.of_user()
+
     def stream(self) -> Redactor:
         """Return a filter for one stream of text."""
-        return _WholeHomeStream(self._secrets)
+        return _WholeHomeStream(self._secrets, self._home)
 
 
 class _WholeHomeStream(Redactor):
-    def __init__(self, secrets: Mapping[str, str] | None) -> None:
+    def __init__(self, secrets: Mapping[str, str] | None, home: Home) -> None:
         super().__init__(secrets)
-        self._home = Home.of_user()
+        self._home = home
         self._tail = ""  # text held back, which may be the beginning of the home folder
 
     def feed(self, text: str) -> str:

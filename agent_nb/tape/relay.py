@@ -269,21 +269,13 @@ async def _read_whole(
 ) -> bytes | None:
     """Return the body of a request, None if it is too large.
 
-    A body that is too large is read to its end, since a client that still writes would not read the
-    answer; but not if the client waits for a "100 Continue" before it sends the body.
+    Such a body is not read if the client waits for a "100 Continue" before it sends it.
     """
     if head.waits and (head.length or 0) > _LARGEST_REQUEST:
         return None
     if head.waits:
         writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-    size, body = 0, bytearray()
-    async for piece in read_body(reader, head):
-        size += len(piece)
-        if size <= _LARGEST_REQUEST:
-            body += piece
-        else:
-            body.clear()
-    return bytes(body) if size <= _LARGEST_REQUEST else None
+    return await read_body(reader, head, _LARGEST_REQUEST)
 
 
 class _Call:
@@ -392,8 +384,6 @@ class _Call:
         """Send a request on and its answer back; set `_sent` if an answer began."""
         upstream, receive = route.upstream, decision.receive
         passed = select_sent(self._head.headers)
-        if not self._body and request.method in ("POST", "PUT", "PATCH"):
-            passed["content-length"] = "0"
         target = request.path + (f"?{request.query}" if request.query else "")
         began, received = time.time(), Received()
         async with (
@@ -412,9 +402,12 @@ class _Call:
                 framing = AnswerFraming(self._head, answer.status_code, passed_on)
                 await self._write(framing.head)
                 async for piece in answer.stream:
+                    is_first = not received.size
                     received.add(piece)
                     receive(answer.status_code, answered, piece)
                     await self._write(framing.frame(piece))
+                    if is_first:  # without waiting for the loop
+                        self._flush()
                 received.complete = True
                 await self._write(framing.end())
             except Exception as fault:

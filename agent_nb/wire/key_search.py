@@ -82,6 +82,14 @@ class KeySearch:
         ]
         self.find_start = re.compile("|".join(patterns)).search
 
+    def redact(self, text: str) -> str:
+        """Return a whole text with every key replaced by its label."""
+        out, pos = [], 0
+        while (key := self.find(text, pos, final=True)) is not None:
+            out += [text[pos : key.start], key.label]
+            pos = len(text) if key.end is None else key.end
+        return "".join((*out, text[pos:])) if out else text
+
     def find(self, text: str, start: int, *, final: bool) -> KeyMatch | None:
         """Return the next key from `start` on, or None."""
         pos = start

@@ -105,10 +105,7 @@ class Redactor(Unpicklable):
 
 def redact_text(text: str, secrets: Mapping[str, str] | None = None) -> str:
     """Return `text` with every key replaced."""
-    if search_for(secrets).find_start(text) is None:
-        return text
-    redactor = Redactor(secrets)
-    return redactor.feed(text) + redactor.close()
+    return search_for(secrets).redact(text)
 
 
 def redact_value(
@@ -120,13 +117,14 @@ def redact_value(
     """
     if not isinstance(value, str | dict | list | tuple):
         return value
+    redact = search_for(secrets).redact
     cleaned: dict[str, str] = {}  # names of fields and short texts repeat
 
     def clean(text: str) -> str:
         if type(text) is not str:  # a subclass may have no hash
-            return redact_text(text, secrets)
+            return redact(text)
         if text not in cleaned:
-            cleaned[text] = redact_text(text, secrets)
+            cleaned[text] = redact(text)
         return cleaned[text]
 
     # no recursion: a value may be nested deeper than Python's stack

@@ -7,9 +7,12 @@ import time
 import warnings
 from contextlib import suppress
 
+import h11
 import httpx
 import pytest
 from helpers.tcp_server import listen
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent_nb.errors import ModelError
 from agent_nb.models.config import Timeouts
@@ -163,18 +166,70 @@ def test_what_is_no_answer_is_an_error_of_the_protocol(answer, kind):
         talk(answer)
 
 
-def test_a_header_that_cannot_be_sent_is_an_error_before_anything_is_sent():
+@pytest.mark.parametrize(
+    ("method", "headers"),
+    [
+        ("POST", {"x": "a\nb"}),
+        ("POST", {"x": "a\r\nhost: b"}),
+        ("POST", {"x": "a "}),
+        ("POST", {"x": "ä"}),
+        ("POST", {"x y": "a"}),
+        ("POST", {"x:": "a"}),
+        ("POST", {"": "a"}),
+        ("PO ST", {}),
+        ("POST /", {}),
+    ],
+)
+def test_what_cannot_be_sent_is_an_error_before_anything_is_sent(method, headers):
+    asked = []
+
     async def main():
         async with Lines(OK) as server:
             one = Direct("127.0.0.1", server.port, None, 5.0)
             try:
-                await one.send("POST", server.url, {"x": "a\nb"}, b"")
+                await one.send(method, server.url, headers, b"")
             finally:
                 await one.aclose()
                 await asyncio.sleep(0)
+                asked.extend(server.asked)
 
     with pytest.raises(httpx.LocalProtocolError):
         asyncio.run(main())
+    assert asked == []
+
+
+def read_request(data):
+    """Return a request as h11 reads it: method, target, headers and body."""
+    http = h11.Connection(h11.SERVER)
+    http.receive_data(data)
+    request, body = http.next_event(), http.next_event()
+    assert isinstance(http.next_event() if isinstance(body, h11.Data) else body, h11.EndOfMessage)
+    data = bytes(body.data) if isinstance(body, h11.Data) else b""
+    return request.method, request.target, dict(request.headers), data
+
+
+URL = httpx.URL("http://h/v1/x?y=%C3%A4")
+FIELDS = st.dictionaries(
+    st.text(max_size=4) | st.sampled_from(["Host", "x-a"]), st.text(max_size=6)
+)
+
+
+@given(FIELDS, st.binary(max_size=3), st.sampled_from(["GET", "POST"]))
+def test_a_request_is_read_as_it_was_given_or_not_sent(headers, body, method):
+    try:
+        head = direct._write_head(method, URL, headers, len(body))
+    except httpx.LocalProtocolError:
+        return
+    given_fields = {n.lower().encode(): v.encode() for n, v in headers.items()}
+    length = {b"content-length": b"%d" % len(body)} if body or method == "POST" else {}
+    fields = {b"host": b"h", **given_fields, **length}
+    assert read_request(head + body) == (method.encode(), URL.raw_path, fields, body)
+
+
+def test_only_the_connection_itself_decides_how_a_request_ends():
+    headers = {"Transfer-Encoding": "chunked", "Content-Length": "9", "Connection": "close"}
+    _, _, fields, body = read_request(direct._write_head("POST", URL, headers, 2) + b"ok")
+    assert (fields, body) == ({b"host": b"h", b"content-length": b"2"}, b"ok")
 
 
 def test_a_refusal_is_read_though_the_body_was_not_taken_whole():

@@ -24,7 +24,7 @@ CHUNKS = (
 EMPTY = b"\r\nGET / HTTP/1.1\r\nhost: a\r\n\r\n"
 
 
-def read_all(*pieces, ends=True):
+def read_all(*pieces, ends=True, largest=100):
     """Return the requests in bytes that arrive in pieces, each as method, target and body."""
 
     async def main():
@@ -39,8 +39,8 @@ def read_all(*pieces, ends=True):
         sending = asyncio.create_task(send())
         try:
             while (head := await read_head(reader)) is not None:
-                body = [piece async for piece in read_body(reader, head)]
-                requests.append((head.method, head.target, b"".join(body)))
+                body = await read_body(reader, head, largest)
+                requests.append((head.method, head.target, body))
         finally:
             await sending
         return requests
@@ -61,6 +61,12 @@ def test_requests_are_read_wherever_they_are_cut():
     data = LENGTH + CHUNKS + EMPTY
     for cut in range(len(data)):
         assert read_all(data[:cut], data[cut:]) == ALL
+
+
+def test_a_body_that_is_too_large_is_read_to_its_end():
+    for data in (LENGTH, CHUNKS):
+        bodies = [body for *_, body in read_all(data + EMPTY, largest=3)]
+        assert bodies == [None, b""]
 
 
 def test_a_request_that_breaks_off_is_refused():

@@ -1,7 +1,8 @@
-"""A connection to one server that stays open, without a proxy: HTTP/1.1 as `h11` speaks it.
+"""A connection to one server that stays open, without a proxy: HTTP/1.1, whose answers `h11` reads.
 
 For each request httpx builds objects and takes locks, in its client and in its pool. With a hundred
-rows at once that doubles the cost of a request. Faults are the exceptions of httpx all the same, so
+rows at once that doubles the cost of a request. For h11, writing a request costs more than twice as
+much as here. Faults are the exceptions of httpx all the same, so
 that `network_errors` words them for both transports.
 
 Rule: bytes that arrive after an answer would be taken for the next one, so such a connection is not
@@ -11,8 +12,10 @@ used again.
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 from collections.abc import AsyncGenerator, Iterable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,6 +27,11 @@ if TYPE_CHECKING:
 EXPIRY = 5.0  # seconds; servers close free connections soon too
 WRITING = 60.0  # seconds that the server may take to accept what is sent
 _LARGEST_HEAD = 100 * 1024  # bytes of an answer's status line and headers
+_FRAMING = ("connection", "content-length", "transfer-encoding")  # headers that this file decides
+# a line break in a value would begin another field (RFC 9110, section 5)
+_match_name = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+").fullmatch
+_match_value = re.compile(rb"(?:[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?)?").fullmatch
+_WITH_BODY = ("PATCH", "POST", "PUT")  # methods whose requests have a body, even an empty one
 
 
 class Direct:
@@ -46,11 +54,11 @@ class Direct:
         self, method: str, url: httpx.URL, headers: Mapping[str, str | bytes], body: bytes
     ) -> Answer:
         """Send a request and return the beginning of its answer. Raises exceptions of httpx."""
-        request = _make_request(method, url, headers, len(body))
+        head = _write_head(method, url, headers, len(body))
         connection = self._connection
         if connection is None or not connection.is_free:
             connection = await self._open()
-        return Answer(await connection.exchange(request, body), connection)
+        return Answer(await connection.exchange(method, head + body), connection)
 
     async def aclose(self) -> None:
         """Close the connection; one that is still being opened is closed once it is open."""
@@ -93,14 +101,14 @@ class _Connection:
         in_time = asyncio.get_running_loop().time() < self._expires
         return self._http.our_state is h11.IDLE and in_time and not self._stream.is_readable
 
-    async def exchange(self, request: h11.Request, body: bytes) -> h11.Response:
+    async def exchange(self, method: str, data: bytes) -> h11.Response:
         """Send a request; return the head of its answer. A fault closes the connection."""
         import h11
 
-        events = (request, h11.Data(body), h11.EndOfMessage())
         try:
-            data = b"".join(self._http.send(event) or b"" for event in events)
             self._all_sent = await self._stream.write(data, WRITING)
+            for event in _list_events(method):  # not before: that would delay the request
+                self._http.send(event)
             while isinstance(head := await self.next_event(), h11.InformationalResponse):
                 pass
         except BaseException:
@@ -169,23 +177,38 @@ class Answer:
             await connection.end_exchange()
 
 
-def _make_request(
-    method: str, url: httpx.URL, headers: Mapping[str, str | bytes], size: int
-) -> h11.Request:
-    """Return the head of a request with a body of `size` bytes. Raises LocalProtocolError."""
+@lru_cache(maxsize=16)
+def _list_events(method: str) -> tuple[h11.Request, h11.EndOfMessage]:
+    """Return what h11 must know of a request to read its answer."""
     import h11
+
+    return h11.Request(method=method, target="/", headers=[("host", "-")]), h11.EndOfMessage()
+
+
+def _write_head(
+    method: str, url: httpx.URL, headers: Mapping[str, str | bytes], size: int
+) -> bytes:
+    """Return the head of a request with a body of `size` bytes. Raises LocalProtocolError."""
     import httpx
 
-    length = {"content-length": f"{size}"} if size else {}
+    fields = {"host": url.netloc, **{name.lower(): value for name, value in headers.items()}}
+    for name in _FRAMING:
+        fields.pop(name, None)
+    if size or method in _WITH_BODY:
+        fields["content-length"] = f"{size}"
     try:
+        first = method.encode("ascii"), url.raw_path
         pairs = [
             (name.encode("ascii"), value if isinstance(value, bytes) else value.encode("ascii"))
-            for name, value in {**headers, **length}.items()
+            for name, value in fields.items()
         ]
-        head = [(b"host", url.netloc), *pairs]
-        return h11.Request(method=method, target=url.raw_path, headers=head)
-    except (h11.LocalProtocolError, UnicodeEncodeError) as fault:
-        raise httpx.LocalProtocolError(str(fault)) from fault
+    except UnicodeEncodeError as fault:
+        raise httpx.LocalProtocolError("a header is not ASCII") from fault
+    are_fit = all(_match_name(name) and _match_value(value) for name, value in (*pairs, first))
+    if not are_fit or len(first[1].split()) != 1:
+        raise httpx.LocalProtocolError("a header or the address cannot be sent")
+    lines = [b"%s %s HTTP/1.1" % first, *(b"%s: %s" % pair for pair in pairs)]
+    return b"\r\n".join((*lines, b"", b""))
 
 
 def _join_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
