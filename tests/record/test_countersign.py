@@ -652,6 +652,8 @@ def test_a_request_without_proof_names_no_signed_records():
         "vars()['vari' + 'ables'] = f",
         "%%debug\ndef variables(): pass",
         "%%memit -r 1\ndef variables(): pass",
+        "%config AgentMagics.tools = []; variables = f",
+        "%config AgentMagics.tools = ['{variables}']",
         "%time ｖariables = f",
         "import __main__\n__main__.variables = f",
         "%%agent\nGo on. {{ globals().update({'vari' + 'ables': f}) }}",
@@ -663,6 +665,13 @@ def test_a_built_in_tool_that_any_statement_redefines_is_listed(source):
 
     assert "variables" in list_quiet_tools(iter(["x = 1"]))
     assert "variables" not in list_quiet_tools(iter([source]))
+
+
+def test_a_built_in_tool_that_a_setting_names_is_counted():
+    from agent_nb.notebook.files.review import list_quiet_tools
+
+    source = """%load_ext agent_nb\n%config AgentMagics.tools = ["python", 'variables']"""
+    assert "variables" in list_quiet_tools(iter([source]))
 
 
 PROMPTS = ("", "  ", ">>> ", "... ", "In [1]: ", "   ...: ", "[ins]In [1]: ")

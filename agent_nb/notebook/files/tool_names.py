@@ -34,6 +34,8 @@ _TOOL = re.compile(r"[\w-]+")
 _WORD = re.compile(r"\w+")
 # a line, perhaps after a prompt, that IPython may transform: it reads the whole cell again for each
 _MAGIC_LINE = re.compile(r"[!%?]|(?:^|>>>|\.\.\.:?|\]:)\s*[/,;]")
+# a line magic that sets texts, such as names of tools, and binds no name
+_SETTING = re.compile(r"config [\w.]+ *=(?:[ \[\],]|\"[^\"\\{$]*\"|'[^'\\{$]*')*")
 MOST_READ = 500_000  # characters that IPython reads for one notebook
 
 
@@ -94,7 +96,7 @@ def _list_bound(tree: ast.AST) -> Iterator[str]:
             case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
                 yield name
             case ast.Call(ast.Attribute(attr="run_line_magic" | "run_cell_magic"), args):
-                texts = (str(arg.value) for arg in args if isinstance(arg, ast.Constant))
-                yield from _WORD.findall(" ".join(texts))
+                text = " ".join(str(arg.value) for arg in args if isinstance(arg, ast.Constant))
+                yield from _WORD.findall("" if _SETTING.fullmatch(text) else text)
             case ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
                 yield name
