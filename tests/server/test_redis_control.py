@@ -7,7 +7,7 @@ import time
 import httpx
 import msgspec
 import pytest
-from helpers.redis_server import KEY, PATIENCE, need_redis, until
+from helpers.redis_server import KEY, PATIENCE, Apart, need_redis, until
 from helpers.scripts import calling
 
 import agent_nb
@@ -344,6 +344,33 @@ def test_without_readers_anywhere_a_question_is_not_waited_for(kernel, server):
 
     ran = run(main())
     assert [e.status for e in ran.log.of("result")] == ["denied"]
+
+
+@pytest_extra
+def test_a_reader_that_connects_again_is_heard_after_its_slow_goodbye(redis_server, monkeypatch):
+    hubs = Apart(redis_server.url)
+    add_message = hubs.server._link.add_message
+    kinds = []
+
+    async def add_slowly(key, fields, lifetime):
+        kind = msgspec.json.decode(fields[1])["kind"]
+        if kind == "gone":
+            await asyncio.sleep(0.05)  # another connection overtakes it
+        kinds.append(kind)
+        return await add_message(key, fields, lifetime)
+
+    try:
+        hubs.attach(EventLog("r"), cancel=print)
+        hubs.subscribe("r")
+        until(lambda: hubs.kernel.listeners("r"))
+        monkeypatch.setattr(hubs.server._link, "add_message", add_slowly)
+        (reader,) = hubs.server._list_readers("r")
+        reader.close()
+        hubs.server.subscribe("r")
+        until(lambda: len(kinds) == 2)
+        assert kinds[-1] == "listening"
+    finally:
+        hubs.stop()
 
 
 @pytest_extra

@@ -136,22 +136,22 @@ class RedisHub(Hub):
         """Drop a subscription."""
         super().forget(subscription)
         if not super().listeners(subscription.run):
-            self._announce_readers(subscription.run, here=False)
+            self._announce_readers(subscription.run)
 
     def _register(self, subscription: Subscription) -> Subscription:
         super()._register(subscription)
         if not subscription.closed:
-            self._announce_readers(subscription.run, here=True)
+            self._announce_readers(subscription.run)
         return subscription
 
-    def _announce_readers(self, run: str, *, here: bool) -> None:
+    def _announce_readers(self, run: str) -> None:
         """Notify the kernel of another process's run whether the run has readers here."""
         mirror = None if run in self._channels else self._mirrors.get_mirror(run)
         if mirror is None:
             return
         self._mirrors.keep_mirror(run)
         if not mirror.ended:
-            _THREAD.submit(_quietly(self._remote.announce_readers(run, here=here)))
+            _THREAD.submit(_quietly(self._remote.announce_readers(run, super().listeners)))
 
     def _wake(self, channel: Channel) -> None:
         super()._wake(channel)

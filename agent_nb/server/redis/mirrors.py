@@ -87,7 +87,7 @@ class Mirrors:
                 self._drop_if_idle(run, count_readers)
             elif not mirror.ended:
                 with suppress(UsageError):  # a fault of one run must not stop the others
-                    await self._control.announce_readers(run, here=True)
+                    await self._control.announce_readers(run, count_readers)
                     self._update_controls(mirror, await self._index.find_run(run))
                 if mirror.about.info.status == AWAY:
                     self._away.add(run)

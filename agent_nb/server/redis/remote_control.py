@@ -7,6 +7,7 @@ that does not reply in time counts as gone.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from ...errors import UsageError
@@ -27,6 +28,7 @@ class RemoteControl:
         self._link, self._inbox = link, reader.inbox
         self._replies = Gate(None, key)
         self._waiting: dict[str, asyncio.Future[Message]] = {}  # nonce of a message -> its reply
+        self._announcing = asyncio.Lock()
         reader.deliver_inbox_to(self._receive_replies)
 
     async def cancel(self, mirror: Mirror) -> None:
@@ -44,10 +46,13 @@ class RemoteControl:
         )
         return await self._send_and_wait(request)
 
-    async def announce_readers(self, run: str, *, here: bool) -> None:
-        """Notify a run's kernel whether this server has readers (`here`). Raises HubAway."""
-        if self.key:
-            kind = "listening" if here else "gone"
+    async def announce_readers(self, run: str, count_readers: Callable[[str], int]) -> None:
+        """Notify a run's kernel whether this server has readers. Raises UsageError, HubAway."""
+        if not self.key:
+            return
+        # one at a time: on two connections, `gone` could overtake the newer `listening`
+        async with self._announcing:
+            kind = "listening" if count_readers(run) else "gone"
             await self._send(new_message(kind, run, back=self._inbox))
 
     async def _send_and_wait(self, request: Message) -> bool:
