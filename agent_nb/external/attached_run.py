@@ -206,7 +206,7 @@ class Attached(FollowedRuns):
         """
         decision = "allow" if allow else "deny"
         body = {"decision": decision, "args": args, "scope": scope, "reason": reason}
-        await self._post(f"approvals/{quote(call_id)}", body)
+        await self._post(f"approvals/{quote(call_id, safe='')}", body)
 
     def answer(self, payload: Mapping[str, Any], *, allow: bool) -> None:
         """Send the answer of a button, from any thread; a refusal is printed on stderr."""

@@ -339,6 +339,19 @@ def test_the_remote_run_can_be_stopped_and_asked(rig, token, name):
     )
 
 
+def test_the_id_of_a_call_may_look_like_a_part_of_an_address(rig, token):
+    server = rig()
+    driven = server.publish("r", ev.User(content="x"))
+
+    async def main():
+        attached = attach(f"{server.server.url}/runs/r", token)
+        with pytest.raises(UsageError, match="no open question"):
+            await attached.approve("c/approvals/1", allow=True)
+
+    wait(main)
+    assert [call for call, _ in driven.answers] == ["c/approvals/1"]
+
+
 @pytest.mark.parametrize(
     ("path", "wrong", "words"),
     [("/runs/r", "x" * 10, "refuses \\(401\\)"), ("/health", "", "refuses|no stream")],

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -418,6 +419,23 @@ def test_a_run_is_started_and_told_where_it_is(rig):
         "respond",
         "end",
     ]
+
+
+def test_the_address_of_a_started_run_encodes_its_id(rig):
+    server = rig()
+    answer = server.client.post("/runs", json={"message": "as ü/events"})
+    server.settle()
+    assert server.client.get(answer.headers["location"]).json()["run"] == "ü/events"
+
+
+@pytest.mark.parametrize("name", ["a/events", "a/cancel", "a/approvals/c", "a/", "/", "a%2Fb"])
+def test_an_encoded_slash_of_an_id_separates_nothing(rig, name):
+    server = rig()
+    for run in ("a", name):
+        server.publish(run, *RUN)
+    at = f"/runs/{quote(name, safe='')}"
+    assert server.client.get(at).json()["run"] == name
+    assert {event["run"] for event in server.lines(f"{at}/events")} == {name}
 
 
 def test_ids_of_conversations_that_differ_at_their_end_are_never_one(rig):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote, unquote
+
 from starlette.applications import Starlette
 from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
@@ -18,18 +20,29 @@ from .endpoints import Endpoints, Start
 from .settings import Settings
 
 
-class _RunId(StringConvertor):
-    """A run id in a path; ids of other systems may contain slashes, but not at their end."""
+class _Id(StringConvertor):
+    """An id in a path. Routes see paths as sent, so that an encoded slash separates nothing."""
+
+    regex = ".*"
+
+    def convert(self, value: str) -> str:
+        """Return the id that a part of a path encodes."""
+        return unquote(value)
+
+
+class _RunId(_Id):
+    """A run id. A slash in it may be sent as it is, but not at the end."""
 
     regex = ".*[^/]"
 
 
-class _LoneRunId(StringConvertor):
+class _LoneRunId(_Id):
     """A run id at the end of a path. An action is not part of it: GET for one is a 405."""
 
     regex = "(?!.*/(?:cancel$|approvals/)).*[^/]"
 
 
+register_url_convertor("call_id", _Id())
 register_url_convertor("run_id", _RunId())
 register_url_convertor("lone_run_id", _LoneRunId())
 
@@ -46,6 +59,9 @@ class _Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        # see `_Id`; a server may leave `raw_path` out
+        raw_path = scope.get("raw_path") or quote(scope["path"]).encode()
+        scope = {**scope, "path": raw_path.decode("ascii")}
         request = Request(scope)
         denied = self._access.check(
             request.method,
@@ -97,7 +113,7 @@ def create_app(
         Route("/runs", endpoints.new_run, methods=["POST"]),
         Route("/runs/{run:run_id}/events", endpoints.events),
         Route("/runs/{run:run_id}/cancel", endpoints.cancel, methods=["POST"]),
-        Route("/runs/{run:run_id}/approvals/{call:path}", endpoints.approve, methods=["POST"]),
+        Route("/runs/{run:run_id}/approvals/{call:call_id}", endpoints.approve, methods=["POST"]),
         Route("/runs/{run:lone_run_id}", endpoints.show_run),  # the last: it would match `/events`
     ]
     return Starlette(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
+from urllib.parse import quote
 
 import anyio
 import msgspec
@@ -107,7 +108,7 @@ class Endpoints:
         channel = await self._launch(body.message, conversation)
         if streamed:
             return self.streams.respond(request, channel, "")
-        at = f"/runs/{channel.run}"
+        at = f"/runs/{quote(channel.run, safe='')}"
         reply = {"run": channel.run, "conversation": channel.conversation, "events": f"{at}/events"}
         return JSONResponse(reply, 201, headers={"Location": at})
 
