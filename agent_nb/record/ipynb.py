@@ -106,8 +106,8 @@ def load_notebook(path: str | Path) -> dict[str, Any]:
 def save_notebook(nb: dict[str, Any], path: str | Path, *, sort_keys: bool = False) -> None:
     """Write a notebook file atomically, laid out as the existing file; a link to it stays.
 
-    A file that cannot be replaced is written over, and so is what is not a regular file, such as a
-    pipe. Raises OSError.
+    A file that cannot be replaced is written over, if the disk has room, and so is what is not a
+    regular file, such as a pipe. Raises OSError.
     """
     path = Path(path)
     is_file = path.is_file()
@@ -123,7 +123,23 @@ def save_notebook(nb: dict[str, Any], path: str | Path, *, sort_keys: bool = Fal
         # the folder takes no other file, or the file is mounted alone, as into a container
         if not is_file or fault.errno not in (EACCES, EPERM, EROFS, EBUSY):
             raise
-    path.write_bytes(data)
+        _extend_file(path, data)
+        with path.open("r+b") as file:
+            file.write(data)
+            file.truncate()
+    else:
+        path.write_bytes(data)
+
+
+def _extend_file(path: Path, data: bytes) -> None:
+    """Make a file as long as `data`: a full disk then fails before the old content is lost."""
+    size = path.stat().st_size
+    try:
+        with path.open("ab") as file:
+            file.write(data[size:])
+    except BaseException:
+        os.truncate(path, size)
+        raise
 
 
 def _replace_file(target: Path, data: bytes) -> None:

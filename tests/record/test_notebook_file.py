@@ -4,6 +4,7 @@ import copy
 import errno
 import json
 import os
+import resource
 import threading
 import time
 from pathlib import Path
@@ -940,6 +941,32 @@ def test_a_file_that_cannot_be_replaced_is_written_over(tmp_path, monkeypatch, n
     save_notebook({"cells": []}, path)
     assert load_notebook(path) == {"cells": []}
     assert list(tmp_path.iterdir()) == [path]
+
+
+def refuse_other_files(**_):
+    raise PermissionError(errno.EACCES, "the folder takes no other file")
+
+
+def test_a_file_that_cannot_be_replaced_survives_a_full_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.mkstemp", refuse_other_files)
+    path = tmp_path / "n.ipynb"
+    path.write_text('{"cells": []}')
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20, limits[1]))  # fails as a full disk does
+    try:
+        with pytest.raises(OSError, match="too large"):
+            save_notebook({"cells": [], "metadata": {}}, path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_text() == '{"cells": []}'
+
+
+def test_a_file_that_is_written_over_may_become_shorter(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.mkstemp", refuse_other_files)
+    path = tmp_path / "n.ipynb"
+    path.write_text('{"cells": [], "metadata": {"long": "text"}}')
+    save_notebook({"cells": []}, path)
+    assert load_notebook(path) == {"cells": []}
 
 
 def test_what_is_not_a_file_is_written_to_and_stays(tmp_path):
