@@ -97,6 +97,15 @@ def test_a_reader_that_goes_away_does_not_stop_the_run():
     assert log.faults == []
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
+def test_a_log_that_never_ends_holds_no_file_open(tmp_path):
+    before = len(os.listdir("/proc/self/fd"))
+    log = EventLog("r")
+    write_events(cell(str(tmp_path / "events")), log)
+    log.append(RunStart())
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 def test_the_file_is_private_and_goes_with_the_runner():
     with Relay("canonical", lambda _: None) as relay:
         path = Path(relay.path)

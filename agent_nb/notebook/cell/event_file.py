@@ -13,11 +13,13 @@ def write_events(cell: Cell, log: EventLog) -> None:
     path = cell.runner_options.get("stream")
     if not isinstance(path, str) or not path:
         return
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def write(event: Event) -> None:  # the log reports an OSError
-        os.write(file, encode_event(event) + b"\n")
-        if event.type == "end" and not event.span:
+        # opened for each event, because a log that never ends would hold a descriptor
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            os.write(file, encode_event(event) + b"\n")
+        finally:
             os.close(file)
 
     log.subscribe(write)
