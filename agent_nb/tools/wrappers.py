@@ -56,7 +56,8 @@ _COMMAND = ("c", "command", "session-command")
 _SUDO = "user group host prompt chdir chroot close-from command-timeout other-user role type login-class auth-type"
 # names of wrappers, separated by spaces -> how all of them read their arguments
 _SHARED: dict[str, Wrapper] = {
-    "sh bash dash zsh ksh mksh ash fish rbash csh tcsh": Wrapper("oO", scripts=_COMMAND, file=True),
+    "sh bash dash ksh mksh ash fish rbash csh tcsh": Wrapper("oO", scripts=_COMMAND, file=True),
+    "zsh": Wrapper("o", scripts=_COMMAND, file=True),
     "builtin nohup setsid busybox toybox caffeinate chronic fakeroot unbuffer linux32 linux64": Wrapper(),
     "su runuser": Wrapper("gGsuwCT", ("group", "shell", "user"), scripts=_COMMAND),
     "find gfind": Wrapper(after=("-exec", "-execdir", "-ok", "-okdir")),
@@ -251,12 +252,14 @@ def _find_scripts(wrapper: Wrapper, tokens: Sequence[str]) -> Iterator[str]:
 def _find_texts(wrapper: Wrapper, tokens: Sequence[str]) -> Iterator[str]:
     """Yield TEXT, and ARGS as one text, of `-c TEXT NAME ARGS…`; other options may stand between.
 
-    Each `o` of a shell's options takes a word before TEXT, as in `-ceuo pipefail TEXT`.
+    Each `o` of a shell's short options takes a word before TEXT, as in `-ceuo pipefail TEXT`, and
+    each `O` of other shells than zsh.
     """
     values = 0  # words to come that are values
     for n, word in enumerate(tokens):
         if word[:1] in ("-", "+"):
-            values += sum(letter in wrapper.short for letter in word) if wrapper.file else 0
+            takes_words = wrapper.file and not word.startswith("--")
+            values += sum(letter in wrapper.short for letter in word) if takes_words else 0
         elif values:
             values -= 1
         else:

@@ -117,6 +117,8 @@ bash -c -o pipefail 'rm x'
 bash -c -o pipefail +O extglob 'ls; rm x'
 bash -c -o pipefail '"$@"' _ rm x
 bash --norc -o pipefail -c 'cd / && rm x'
+zsh -c --no-rcs 'rm x'
+zsh -cO '"$@"' _ rm x
 bash -c "bash -c 'rm x'"
 bash -c "sudo -u bob bash -c 'nice -n 5 /bin/rm x'"
 sh -c '"$@"' _ rm x
