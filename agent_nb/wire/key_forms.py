@@ -27,13 +27,14 @@ _KEY_WORDS = (
     r"|(?:[A-Z0-9]*(?:API|ACCESS|ACCOUNT|AUTH|ENCRYPTION|MASTER|PRIVATE|SECRET|SIGNING|SSH))?KEYS?"
     r"|PAT"
 )
-# words of the names of variables that give access, although their value may be an ordinary text
-_ACCESS_WORDS = (
-    r"[A-Z0-9]*AUTH(?:ORITY|ORIZATION)?|COOKIES?|DSN|CONNECTION_?STRINGS?|SIGNATURE|SESSION_ID"
-    r"|[A-Z0-9]*(?:PASSW|SECRET|APIKEY)[A-Z0-9]*|[A-Z0-9]*(?<!MON)KEYS?"
+# parts of the names of variables that give access, although their value may be an ordinary text;
+# words may be joined, as in `dbConnectionString`
+_ACCESS_PARTS = (
+    r"(?<!MON)KEY(?!BOARD)|TOKEN(?!IZ)|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH(?!ORS?(?![A-Z]))"
+    r"|COOKIE|(?<![A-Z0-9])DSN|CONNECTION_?STRING|SIGNATURE|SESSION_?ID"
 )
 _find_last_word = re.compile(rf"(?<![A-Z0-9])(?:{_KEY_WORDS})(?=[^A-Z]*\Z)").search
-_find_word = re.compile(rf"(?<![A-Z0-9])(?:{_KEY_WORDS}|{_ACCESS_WORDS})\d*(?![A-Z0-9])").search
+_find_part = re.compile(rf"(?<![A-Z0-9])(?:{_KEY_WORDS})\d*(?![A-Z0-9])|{_ACCESS_PARTS}").search
 _is_path = re.compile(r"[/~.]|[A-Za-z]:[\\/]|\\\\|.*\.json\Z").match
 
 
@@ -90,7 +91,7 @@ def _find_secrets(variables: tuple[tuple[str, str], ...], wide: bool) -> dict[st
 
 def _is_secret(name: str, value: str, wide: bool) -> bool:
     """Return whether a variable is secret by its name, except credentials that are a path."""
-    word = (_find_word if wide else _find_last_word)(name.upper())
+    word = (_find_part if wide else _find_last_word)(name.upper())
     # GOOGLE_APPLICATION_CREDENTIALS and similar variables name a file
     may_be_path = word and not wide and ("CREDENTIAL" in word[0] or word[0] == "PWD")
     return bool(word) and not (may_be_path and _is_path(value))
