@@ -81,6 +81,7 @@ def test_calls_and_results_go_back_each_for_its_call():
     [
         ('{"x": "a\nb"}', {"x": "a\nb"}, '{"x": "a\\nb"}'),
         ('{"x":1}  ', {"x": 1}, '{"x":1}  '),
+        pytest.param('{"x": ' + "[" * 5000 + "]" * 5000 + "}", {}, "{}", id="nested"),
     ],
 )
 def test_arguments_go_back_as_json_that_every_server_reads(raw, args, sent):

@@ -196,7 +196,7 @@ def _write_call(block: CallBlock) -> dict[str, Any]:
 
 def write_arguments(block: CallBlock) -> str:
     """Return a past call's arguments: as written if that is JSON of `args`, else `args` as JSON."""
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         # servers refuse what `lenient_loads` takes, such as a line break in a text
         if block.raw_args and msgspec.json.decode(block.raw_args) == block.args:
             return block.raw_args
