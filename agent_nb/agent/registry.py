@@ -84,24 +84,31 @@ class Questions:
     ) -> Decision | None:
         """Return the first answer to an open question, and close it."""
         try:
-            return await self._choose_first(remote, local)
+            return await self._choose_first(question, remote, local)
         finally:
             self._open.pop(question.call_id, None)  # `answer` has removed an answered one
 
     async def _choose_first(
-        self, remote: asyncio.Future[Decision], local: Awaitable[Decision | None] | None
+        self,
+        question: Question,
+        remote: asyncio.Future[Decision],
+        local: Awaitable[Decision | None] | None,
     ) -> Decision | None:
         """Return the first answer; None if the local source has none and no client listens."""
+
+        def is_open() -> bool:  # `answer` closes a question before `remote` is done
+            return self.find_open(question.call_id) is question
+
         if local is not None:
             asking = asyncio.ensure_future(local)
             try:
                 sources: set[asyncio.Future[Any]] = {asking, remote}
                 await asyncio.wait(sources, return_when=asyncio.FIRST_COMPLETED)
-                if not remote.done() and (decision := asking.result()) is not None:
+                if is_open() and (decision := asking.result()) is not None:
                     return decision
             finally:
                 await _cancel_question(asking)
-        return await remote if remote.done() or self.reachable else None
+        return None if is_open() and not self.reachable else await remote
 
     def find_open(self, call_id: str) -> Question | None:
         """Return the open question about a call, or None."""

@@ -184,6 +184,16 @@ def test_a_question_is_open_as_soon_as_its_event_is_logged(is_nested):
     assert "touched a" in [e.content for e in run.log.of("result")]
 
 
+def test_an_answer_counts_even_if_its_client_has_left():
+    async def main():
+        questions = Questions()
+        waiting = questions.combine_with(None)(Question("c", "touch", {}))
+        assert questions.answer("c", allow=True)
+        return await waiting
+
+    assert wait(main).allow
+
+
 def test_a_source_that_raises_when_it_is_called_leaves_no_question_open():
     def fail(_question):
         raise OSError("no")
