@@ -107,7 +107,7 @@ class ModelChoice:
         endings = (model.aclose() for model in self._models)
         # even if one raises, the others are closed
         for fault in await asyncio.gather(*endings, return_exceptions=True):
-            if fault is not None:
+            if isinstance(fault, BaseException):  # a custom model may return a value
                 raise fault
 
     def _resolve_all(self) -> tuple[tuple[Model, ...], str]:

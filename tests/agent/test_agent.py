@@ -545,6 +545,14 @@ def test_a_stream_awaited_in_another_event_loop_is_an_error_with_advice(wait):
     assert asyncio.run(_awaited(stream)).status == "interrupted"
 
 
+def test_a_model_may_return_a_value_when_it_is_closed():
+    class Closing(Scripted):
+        async def aclose(self):
+            return True
+
+    wait(Agent([Closing([]), Closing([])], secrets={}).aclose)
+
+
 def test_a_stream_whose_event_loop_is_closed_cannot_go_on(monkeypatch):
     with asyncio.Runner() as first:
         stream = agent([{"text": "late", "delay": 60}])("go")
