@@ -1,6 +1,7 @@
 """Refusals in words, bodies that are none, and the gate between the two kinds of fault."""
 
 import pytest
+from helpers.printing import print_every_way
 
 from agent_nb.models import parts
 from agent_nb.models.http import body
@@ -12,7 +13,7 @@ from agent_nb.models.http.errors import (
     find_message,
     make_refusal,
 )
-from agent_nb.models.http.stream import Gate
+from agent_nb.models.http.stream import Gate, Post
 
 
 @pytest.mark.parametrize(
@@ -166,5 +167,7 @@ def test_an_empty_answer_goes_out_at_its_end():
     assert gate.release() == [HEAD, parts.Usage(1)]
 
 
-def test_the_repr_of_a_peer_hides_its_secrets():
-    assert "correct-horse" not in repr(Peer(secrets=("correct-horse",)))
+def test_a_request_and_its_peer_are_printed_without_keys():
+    key = "correct-horse"
+    post = Post(path="/x", body=b"", headers={"x-key": key}, peer=Peer(secrets=(key,)))
+    assert key not in print_every_way(post) + print_every_way(post.peer)

@@ -11,10 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
-
-import msgspec
 
 from ...errors import ModelError
 from ...wire import lenient_loads
@@ -66,7 +65,8 @@ _VERDICTS = {
 }
 
 
-class Peer(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Peer:
     """The server of a request, for the wording of faults.
 
     `provider`: the provider whose key is used, `url`: the base URL. `variable`: the environment
@@ -81,10 +81,7 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True):
     variable: str = ""
     has_key: bool = False
     withheld: str = ""
-    secrets: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:  # without the secrets
-        return f"Peer({self.provider!r}, {self.model!r}, {self.url!r})"
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
 
 def is_page(text: str) -> bool:

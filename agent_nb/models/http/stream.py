@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
 from typing import Protocol
-
-import msgspec
 
 from ...errors import ModelError
 from ..base import Decoder
@@ -79,12 +78,13 @@ class Gate:
         )
 
 
-class Post(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Post:
     """One POST: its path, body, headers and server, whether it offers tools and holds pictures."""
 
     path: str
     body: bytes
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] = field(repr=False)  # one may be a key
     peer: Peer
     tools: bool = False
     images: bool = False

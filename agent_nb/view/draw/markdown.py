@@ -123,7 +123,12 @@ _BLOCK_MARK = re.compile(r"^(\d*)((?<=\d)[.)]|(?<!\d)[-+>=](?=\s|$))")
 
 
 def fold(node: nodes.Fold) -> list[str]:
-    """Return the summary and the body below it; of a closed accordion, only the summary."""
+    """Return the summary and the body below it; of a closed accordion, only the summary.
+
+    A `line` shows all of a fold.
+    """
+    if node.line:
+        return blocks(node.line)
     closed = node.accordion and node.folded
     return draw_each(blocks, node.summary if closed else (*node.summary, *node.body))
 
