@@ -227,6 +227,13 @@ def test_a_stopped_call_shows_its_output_once(begun, status):
     assert (text.count("epoch 1"), text.count("Stopped early.")) == (1, 1)
 
 
+def test_a_message_that_begins_with_the_letters_of_the_output_is_whole(begun):
+    begun.call("k", "fetch", {})
+    begun(e.Progress(call_id="k", text="4"))
+    begun(e.Result(call_id="k", status="error", content="404 not found"))
+    assert "404 not found" in said(begun.seen)
+
+
 def test_the_header_does_not_explain_a_model_that_the_cell_names(tape):
     tape(e.RunStart(model="m", settings={"source": "given"}))
     assert "given" not in draw(page(RunView().extend(tape.seen)))

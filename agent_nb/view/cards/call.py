@@ -291,7 +291,9 @@ def _without_captions(state: CallCard, text: str) -> str:
 def _draw_failure(state: CallCard) -> tuple[Node, ...]:
     """Return the result of a call without success: message, data, and the traceback in a fold."""
     text = state.content if isinstance(state.content, str) else ""
-    text = text.removeprefix(str(state.output).rstrip("\n")).lstrip("\n")  # it is shown above
+    output = str(state.output).rstrip("\n")
+    if f"{text}\n".startswith(f"{output}\n"):  # these lines are shown above
+        text = text[len(output) :].lstrip("\n")
     plain = (state.display or {}).get("text/plain")
     trace = plain.strip() if isinstance(plain, str) else ""
     if not trace and (start := _TRACE.search(text)):
