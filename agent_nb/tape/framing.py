@@ -24,8 +24,11 @@ _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 _BODILESS = (204, 304)  # statuses
 
 _match_first_line = re.compile(rb"([!-~]+) ([!-~]+) HTTP/1\.([01])").fullmatch
-_match_name = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+").fullmatch
-_match_value = re.compile(rb"[\t -~\x80-\xff]*").fullmatch
+_NAME = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
+_match_name = re.compile(_NAME).fullmatch
+_VALUE = rb"[\t -~\x80-\xff]*"
+_match_value = re.compile(_VALUE).fullmatch
+_match_header = re.compile(rb"(%s):(%s)" % (_NAME, _VALUE)).fullmatch
 _match_length = re.compile(r"[0-9]{1,18}").fullmatch
 _match_chunk = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?\r\n").fullmatch
 
@@ -67,10 +70,10 @@ class RequestHead:
 
 
 def _read_header(line: bytes) -> tuple[bytes, bytes]:
-    name, colon, value = line.partition(b":")
-    if not colon or not _match_name(name) or not _match_value(value):
+    header = _match_header(line)
+    if header is None:
         raise FramingError("a header is malformed")
-    return name, value.strip(b" \t")
+    return header[1], header[2].strip(b" \t")
 
 
 async def read_head(reader: StreamReader) -> RequestHead | None:

@@ -271,9 +271,9 @@ async def _read_whole(
 
     Such a body is not read if the client waits for a "100 Continue" before it sends it.
     """
-    if head.waits and (head.length or 0) > _LARGEST_REQUEST:
-        return None
     if head.waits:
+        if (head.length or 0) > _LARGEST_REQUEST:
+            return None
         writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     return await read_body(reader, head, _LARGEST_REQUEST)
 
@@ -349,7 +349,7 @@ class _Call:
 
     async def _go_live(self, decision: Live, route: _Route, request: Request) -> Refusal | None:
         """Send a request on and its answer back; return why no answer came, None if one did."""
-        begun = asyncio.ensure_future(_begin(decision))
+        begun = asyncio.create_task(_begin(decision))
         try:
             await self._forward(decision, route, request, begun)
         except UsageError as fault:  # nothing runs live here

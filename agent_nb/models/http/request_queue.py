@@ -80,7 +80,8 @@ class RequestQueue:
         """Return a new ticket at the end of the queue, in the lane of `model`."""
         ticket = next(self._numbers)
         lane = self._lanes.get(model)
-        if lane is None or lane.is_forgettable(now):
+        # a lane without refusals is as good as a new one
+        if lane is None or (lane.limit < math.inf and lane.is_forgettable(now)):
             self._lanes = {
                 name: each for name, each in self._lanes.items() if not each.is_forgettable(now)
             }
