@@ -108,6 +108,7 @@ class PromptAgent(Configuration):
             check=check,
             request=request if record else None,
             output=self.output,
+            make_redaction=self.redaction,
         )
 
     def _find_context(self, context: Context | str | None, prompt: str) -> Context:
@@ -128,7 +129,14 @@ class PromptAgent(Configuration):
         log = EventLog(tape.run)
         redaction = self.redaction()
         make = make_player(self, tape, wish, log=log, redaction=redaction)
-        return Stream(log, make, check=check, output=self.output, is_replay=True)
+        return Stream(
+            log,
+            make,
+            check=check,
+            output=self.output,
+            is_replay=True,
+            make_redaction=self.redaction,
+        )
 
     def run_sync(self, prompt: str, *, check: bool = True, **options: Any) -> Run:
         """Run to the end and return the run; for scripts.

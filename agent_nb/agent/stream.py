@@ -32,7 +32,7 @@ from ..events import (
 )
 from ..models import collect_secrets
 from ..tools import OutputCapture
-from ..wire import redact_text
+from ..wire import Redaction
 from . import display
 from .drift import Played
 from .in_progress import InProgress
@@ -89,6 +89,7 @@ class Stream(InProgress):
     - `request`: what a notebook needs to record the run (None: no notebook records it).
     - `output`: the type of the answer (None: text).
     - `is_replay`: the stream plays a recorded run.
+    - `make_redaction`: makes a filter that removes the secrets known then.
     """
 
     is_map = False  # one run, not a map
@@ -104,6 +105,7 @@ class Stream(InProgress):
         request: RunRequest | None = None,
         output: OutputType | None = None,
         is_replay: bool = False,
+        make_redaction: Callable[[], Redaction] = lambda: Redaction(collect_secrets()),
     ) -> None:
         super().__init__("call the agent again")
         self.log = log
@@ -115,6 +117,7 @@ class Stream(InProgress):
         self._check = check
         self._view = view
         self._make_driver = make_driver
+        self._make_redaction = make_redaction
         self._announced: Announced | None = None  # held, as the registry has only a weak reference
         self._screen: display.Screen | None = None
         self._host: display.CellHost | None = None
@@ -221,7 +224,7 @@ class Stream(InProgress):
         why = str(fault) if is_usage else f"{type(fault).__name__}: {fault}"
         self._log_beginning()
         open_calls = [e for e in list_missing_events(self.log) if isinstance(e, Result)]
-        message = redact_text(why, collect_secrets())
+        message = self._make_redaction().value(why)
         error = Error(code="usage" if is_usage else "internal", message=message)
         for event in (*open_calls, error, End(status="error")):
             self.log.append(event)

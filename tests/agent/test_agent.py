@@ -545,6 +545,16 @@ def test_a_stream_awaited_in_another_event_loop_is_an_error_with_advice(wait):
     assert asyncio.run(_awaited(stream)).status == "interrupted"
 
 
+@pytest.mark.parametrize("start", [lambda by: by("go"), lambda by: by.map([{}], "go")])
+def test_the_fault_of_a_run_that_cannot_begin_is_logged_without_secrets(start):
+    secret = "a secret of this agent"
+    stream = start(Agent(Scripted([]), secrets={"KEY": secret}))
+    stream.refuse(f"It cannot begin: {secret}.")
+    with pytest.raises(RunFailed):
+        wait(lambda: stream)
+    assert [e.message for e in stream.log.of("error")] == ["It cannot begin: [redacted KEY]."]
+
+
 def test_a_model_may_return_a_value_when_it_is_closed():
     class Closing(Scripted):
         async def aclose(self):

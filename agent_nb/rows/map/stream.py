@@ -94,6 +94,7 @@ class MapStream(Stream):
             check=check,
             request=request if record else None,
             output=agent.output,
+            make_redaction=agent.redaction,
         )
         self.absent = plan.absent
         self._plan = plan
