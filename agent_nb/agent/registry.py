@@ -60,11 +60,17 @@ class Questions:
         """Return a source that asks `local` and remote clients, and takes the first answer.
 
         `local`: a source in this process (None: the one given to `fall_back_to`). A question is
-        open from the call of the source on, before its result is awaited.
+        open from the call of the source on, before its result is awaited, if a loop runs there.
         """
 
+        async def ask_later(question: Question) -> Decision | None:
+            return await ask(question)
+
         def ask(question: Question) -> Awaitable[Decision | None]:
-            remote: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
+            try:
+                remote: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
+            except RuntimeError:  # on the thread of a tool, which runs a loop for the result
+                return ask_later(question)
             self._open[question.call_id] = (remote, question)
             source = local or self._local_source
             try:

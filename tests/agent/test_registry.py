@@ -9,7 +9,7 @@ import pytest
 from helpers.scripts import calling
 from helpers.waiting import wait
 
-from agent_nb import Agent, Scripted, tool
+from agent_nb import Agent, Scripted, ToolContext, tool
 from agent_nb.agent.registry import REGISTRY, Announced, Questions, RunRegistry
 from agent_nb.errors import UsageError
 from agent_nb.events.log import EventLog
@@ -207,6 +207,17 @@ def test_a_source_that_raises_when_it_is_called_leaves_no_question_open():
     requested, decided = wait(main).log.of("approval")
     assert (requested.stage, decided.decision) == ("requested", "deny")
     assert "could not be asked (OSError: no)" in decided.reason
+
+
+def test_a_tool_asks_on_a_thread_without_a_loop():
+    @tool(effect="none")
+    def confirm(context: ToolContext) -> str:
+        """Ask the user."""
+        return str(asyncio.run(context.ask(Question("q", "confirm", {}, "none"))).allow)
+
+    model, ask = Scripted([calling("confirm"), "Done."]), asker(Decision(True))
+    (result,) = wait(lambda: Agent(model, [confirm], ask=ask)("hi")).log.of("result")
+    assert result.content == "True"
 
 
 def test_nobody_near_and_nobody_elsewhere_is_no_answer():
