@@ -111,7 +111,12 @@ def _write_integer(value: int) -> str:
 
 def _write_time(value: Any) -> str:
     """Return a time as text, "" if its zone may run code of the user's."""
-    return str(value) if is_exactly(value.tzinfo, SAFE_ZONES) else ""
+    if not is_exactly(value.tzinfo, SAFE_ZONES):
+        return ""
+    try:
+        return str(value)
+    except NotImplementedError:  # of pandas, with a local year that Python does not know
+        return str(value.tz_convert("UTC"))
 
 
 # exact type, or public name -> the function that writes such plain values

@@ -263,6 +263,13 @@ def test_a_time_with_a_zone_is_shown_in_its_zone() -> None:
     assert preview_value(pd.DataFrame([[1]], columns=times[:1])).splitlines()[0] == stamp
 
 
+@pytest.mark.parametrize("time", ["9999-12-31 23:00:00", "0001-01-01 00:00:00"])
+def test_a_time_whose_local_year_python_lacks_is_shown_in_utc(time):
+    zone = "Asia/Tokyo" if time > "2" else "America/New_York"
+    index = pd.DatetimeIndex(np.array([time], "M8[us]")).tz_localize("UTC").tz_convert(zone)
+    assert preview_value(pd.Series(index)) == f"{time}+00:00"
+
+
 def test_a_time_whose_zone_is_the_users_object_is_shown_in_utc() -> None:
     class Zone(datetime.tzinfo):
         def utcoffset(self, moment: Any) -> datetime.timedelta:
