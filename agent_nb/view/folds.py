@@ -67,6 +67,7 @@ class Folds:
                 gives_way = filled or card.key in self._folding
                 # the topmost of these cards folds next: the loop comes to it last
                 folding = card.key if state[0] and state[1] and gives_way else folding
+                node = fold.line if fold.line and not state[0] else node
             if lines_below < MOST_LINES:  # more lines decide nothing
                 lines_below += count_lines((node,))
         if now is not None:
