@@ -60,6 +60,7 @@ class Folds:
         """
         lines_below, folding = 0, ""
         for card, node in reversed(cards):  # from the last, to know the height below each
+            shown = node
             if (fold := fold_of(node)) is not None:
                 filled = card.done and lines_below >= count_lines(fold.body)
                 state = chosen.get(card.key) or self._choose_state(card.key, fold, filled=filled)
@@ -67,9 +68,9 @@ class Folds:
                 gives_way = filled or card.key in self._folding
                 # the topmost of these cards folds next: the loop comes to it last
                 folding = card.key if state[0] and state[1] and gives_way else folding
-                node = fold.line if fold.line and not state[0] else node
+                shown = fold.line if fold.line and not state[0] else node
             if lines_below < MOST_LINES:  # more lines decide nothing
-                lines_below += count_lines((node,))
+                lines_below += count_lines((shown,))
         if now is not None:
             if folding:
                 self._lower_card(folding, now)
