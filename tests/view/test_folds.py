@@ -83,7 +83,9 @@ def test_a_thought_of_one_sentence_that_nobody_saw_growing_is_a_line(thoughts):
 
 def test_a_thought_that_is_a_line_fills_the_height_of_one_line():
     call = e.Call(call_id="c", name="list", args={"path": "visits"}, ts=2.0)
-    result = e.Result(call_id="c", name="list", content="notes.md  75 B\nvisitors.csv  85 B", ts=3.0)
+    result = e.Result(
+        call_id="c", name="list", content="notes.md  75 B\nvisitors.csv  85 B", ts=3.0
+    )
     below = [e.Think(content="I have it.", block="t", ts=4.0), e.Respond(content="Two.", ts=5.0)]
     layout, view = Layout(), RunView().extend([e.RunStart(model="m", ts=1.0), call, result, *below])
     layout.page(view, Context(now=6.0))
