@@ -300,6 +300,19 @@ def test_a_refusal_of_anything_else_is_not_repeated(serve, caught, request_of, m
     assert len(server.asked) == 1
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"message": "a very long reason, " * 30 + "stream_options is unknown"},
+        {"message": "refused", "details": [{"field": "stream_options"}]},
+        {"message": "refused", "cause": {"message": "unknown: stream_options"}},
+    ],
+)
+def test_a_field_is_left_out_wherever_a_refusal_names_it(serve, collect, error):
+    server = serve(lambda peer: peer.reply(400, json.dumps({"error": error})), accept)
+    assert collect(provider("m", base_url=server.url)).text == "x"
+
+
 NO_TOOLS = [
     (400, "registry.ollama.ai/library/gemma:2b does not support tools"),
     (404, "No endpoints found that support tool use."),

@@ -42,7 +42,10 @@ _NO_IMAGES = (
     r"|unknown variant|expected (a )?string"
 )
 # fields of a reply that name what it refuses
-_CAUSES = r'"loc"\s*:\s*\[[^\[\]]*\]|"(?:param|code|details?|reason)"\s*:\s*"(?:[^"\\]|\\.)*"'
+_CAUSES = (
+    r'"loc"\s*:\s*\[[^\[\]]*\]'
+    r'|"(?:param|code|details?|reason|message|field)"\s*:\s*"(?:[^"\\]|\\.)*"'
+)
 # provider -> its name in messages
 NAMES = {
     "openai": "OpenAI", "anthropic": "Anthropic", "groq": "Groq", "openrouter": "OpenRouter",
