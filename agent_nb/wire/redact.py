@@ -115,9 +115,11 @@ def redact_value(
 
     The base64 of media, and texts in fields named in `opaque`, stay unchanged. Tuples become lists.
     """
-    if not isinstance(value, str | dict | list | tuple):
-        return value
     redact = search_for(secrets).redact
+    if isinstance(value, str):
+        return value if _media(value) else redact(value)
+    if not isinstance(value, dict | list | tuple):
+        return value
     cleaned: dict[str, str] = {}  # names of fields and short texts repeat
 
     def clean(text: str) -> str:
