@@ -115,7 +115,7 @@ def _write_time(value: Any) -> str:
         return ""
     try:
         return str(value)
-    except NotImplementedError:  # of pandas, with a local year that Python does not know
+    except RuntimeError:  # of pandas, with a local year that Python does not know
         return str(value.tz_convert("UTC"))
 
 
