@@ -22,30 +22,27 @@ _SENT_AGAIN = ("content-type", "location", "request-id", "x-request-id")
 
 
 class Received:
-    """The body of an answer as far as it came; `complete`: the server ended it.
-
-    `size`: its bytes so far.
-    """
+    """The body of an answer as far as it came; `complete`: the server ended it."""
 
     def __init__(self) -> None:
         self.complete = False
         self._pieces: list[bytes] = []
-        self.size = 0
+        self._size = 0
         self._digest = hashlib.sha256()
 
     def add(self, piece: bytes) -> None:
         """Add a piece."""
-        self.size += len(piece)
+        self._size += len(piece)
         self._digest.update(piece)
-        if self.size <= LARGEST_BODY:
+        if self._size <= LARGEST_BODY:
             self._pieces.append(piece)
         else:
             self._pieces.clear()
 
     def make_response(self, status: int, headers: Mapping[str, str]) -> Response:
         """Return the answer as far as it came, decompressed; a digest if too large or damaged."""
-        body = Body("digest", {"sha256": self._digest.hexdigest(), "bytes": self.size})
-        if self.size <= LARGEST_BODY:
+        body = Body("digest", {"sha256": self._digest.hexdigest(), "bytes": self._size})
+        if self._size <= LARGEST_BODY:
             with suppress(WireError):
                 encoding, data = headers.get("content-encoding", "identity"), b"".join(self._pieces)
                 if encoding != "identity":
@@ -53,7 +50,7 @@ class Received:
                 body = Body.read(data, headers.get("content-type", ""))
         sent_again = {name: headers[name] for name in _SENT_AGAIN if name in headers}
         # a client may go away as soon as it has all, before the server ends the answer
-        whole = self.complete or body.is_ended or headers.get("content-length") == str(self.size)
+        whole = self.complete or body.is_ended or headers.get("content-length") == str(self._size)
         return Response(status=status, headers=sent_again, body=body, complete=whole)
 
     async def _decompress(self, encoding: str) -> bytes:

@@ -336,7 +336,8 @@ class _Call:
         """Write to the client, in one piece with what else is written before the loop goes on.
 
         A head and a first chunk that come together would wake the client twice, and its thread
-        would take its turn between them.
+        would take its turn between them. And when the client has all that came at once, the
+        exchange must have ended, since the client's cell may end then.
         """
         if not self._unwritten:
             asyncio.get_running_loop().call_soon(self._flush)
@@ -402,12 +403,9 @@ class _Call:
                 framing = AnswerFraming(self._head, answer.status_code, passed_on)
                 await self._write(framing.head)
                 async for piece in answer.stream:
-                    is_first = not received.size
                     received.add(piece)
                     receive(answer.status_code, answered, piece)
                     await self._write(framing.frame(piece))
-                    if is_first:  # without waiting for the loop
-                        self._flush()
                 received.complete = True
                 await self._write(framing.end())
             except Exception as fault:

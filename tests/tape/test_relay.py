@@ -18,7 +18,7 @@ from agent_nb import tape
 from agent_nb.errors import UsageError
 from agent_nb.tape.exchange import Body, Response
 from agent_nb.tape.providers import BY_NAME
-from agent_nb.tape.relay import Live, Refusal
+from agent_nb.tape.relay import Live, Refusal, _Call
 
 
 def test_request_and_answer_pass_unaltered(relayed):
@@ -94,6 +94,18 @@ def test_without_a_tape_an_address_is_itself(relayed):
     assert tape.url("https://example.com/v1") == one.relay.address_of("https://example.com/v1")
     one.relay.stop()
     assert tape.url("https://example.com/v1") == "https://example.com/v1"
+
+
+def test_an_exchange_has_ended_when_its_client_has_the_whole_answer(relayed, monkeypatch):
+    flushed, flush = [], _Call._flush
+
+    def watch(call):
+        flushed.append((bytes(call._unwritten), bool(call._relay.endings)))
+        flush(call)
+
+    monkeypatch.setattr(_Call, "_flush", watch)
+    assert relayed(lambda peer: peer.reply(200, b'{"a": 1}')).ask()[1] == b'{"a": 1}'
+    assert [ended for data, ended in flushed if b'{"a": 1}' in data] == [True]
 
 
 def test_a_stream_passes_chunk_by_chunk(relayed):
