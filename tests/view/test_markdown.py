@@ -477,7 +477,7 @@ def test_a_wide_block_scrolls_within_the_page_and_has_an_edge(source, width):
     assert ("overflow:auto hidden" in drawn) == (width != "fits" or "$" in source)
     assert drawn.count("<div") == drawn.count("</div>")
     assert ("border-right:1px" in drawn) == (width == "scrolls")
-    assert ("box-sizing:border-box" in drawn) == (width == "scrolls")  # the edge is no overhang
+    assert ("box-sizing:border-box" in drawn) == (width == "scrolls")  # the width includes the edge
     assert ('tabindex="0"' in drawn) == (width != "fits")
 
 
