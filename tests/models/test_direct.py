@@ -114,6 +114,28 @@ def test_a_connection_that_was_free_for_long_is_opened_anew(monkeypatch):
     assert (said, server.connections) == ([(200, b"ok")] * 2, 2)
 
 
+def test_a_connection_that_takes_no_request_is_opened_anew(monkeypatch):
+    write = network.TcpStream.write
+
+    async def fail(*_):
+        raise httpx.WriteTimeout("full")
+
+    async def main():
+        async with Lines(OK, OK) as server:
+            one = Direct("127.0.0.1", server.port, None, 5.0)
+            for step in (write, fail, write):
+                monkeypatch.setattr(network.TcpStream, "write", step)
+                with suppress(httpx.WriteTimeout):
+                    answer = await one.send("POST", server.url, {}, b"{}")
+                    assert [piece async for piece in answer.stream] == [b"ok"]
+                    await answer.aclose()
+            await one.aclose()
+            await asyncio.sleep(0)
+            return len(server.asked), server.connections
+
+    assert asyncio.run(main()) == (2, 2)
+
+
 def test_an_answer_that_is_left_closes_its_connection():
     async def main():
         async with Lines(OK, OK) as server:
