@@ -50,7 +50,7 @@ _TOO_LARGE = (
 )
 _LONGEST_ENDING = 60.0  # seconds in which exchanges that have ended must be finished
 _MOST_ENDINGS = 32  # exchanges that are finished while clients send further requests
-_ROUNDS = 4  # of the event loop, in which a request is written to a connection that is open
+_ROUNDS = 4  # of the event loop, in which it writes a request, or notices a client that went away
 
 
 class Relay:
@@ -103,11 +103,20 @@ class Relay:
         self.wait_for_endings()
 
     def wait_for_endings(self) -> None:
-        """Wait until the exchanges that have ended are finished, at most `_LONGEST_ENDING`."""
-        if self.endings:
+        """Wait until the exchanges that have ended are finished, at most `_LONGEST_ENDING`.
+
+        An exchange has ended, too, if its client went away before this call, even if the busy loop
+        has yet to notice it.
+        """
+        if self._tasks or self.endings:
             Relay._BACKGROUND.submit(self._await_endings()).result()
 
     async def _await_endings(self) -> None:
+        for _ in range(_ROUNDS):  # the loop reads the sockets, and notices who went away
+            await asyncio.sleep(0)
+        leaving = {task for task in self._tasks if task.cancelling()}
+        if leaving:
+            await asyncio.wait(leaving, timeout=_LONGEST_ENDING)
         if self.endings:
             await asyncio.wait(self.endings, timeout=_LONGEST_ENDING)
 

@@ -44,8 +44,8 @@ CLIENT = f"""\
 import os, sys, urllib.request
 request = urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/chat/completions", {json.dumps(BODY)!r}.replace("Count", sys.argv[1]).encode(),
     {{"content-type": "application/json", "authorization": "Bearer {KEY}"}})
-file = os.open("got", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
 with urllib.request.urlopen(request) as answer:
+    file = os.open("got", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     while line := answer.readline():
         os.write(file, line)
 """
@@ -106,7 +106,7 @@ def call(kernel, killer, victim, folder, number):
     if victim == "server":
         killer.kill = lambda: False
     elif victim == "client":
-        killer.kill = lambda: os.kill(wait_for(folder / "pid"), signal.SIGKILL) or True
+        killer.kill = lambda: kill_client(folder)
     else:
         killer.kill = lambda: os.kill(kernel.manager.provisioner.pid, signal.SIGKILL) or True
     request = kernel.send(CALL, cell="c1")
@@ -117,13 +117,14 @@ def call(kernel, killer, victim, folder, number):
     return next(s["data"][RECORD_MIME] for s in shown.values() if RECORD_MIME in s["data"])
 
 
-def wait_for(path):
-    """Return the number that another process writes to a file."""
+def kill_client(folder):
+    """Kill the client once it has begun to read; before, the relay may have no answer to keep."""
     until = time.monotonic() + 20
-    while not (path.exists() and (text := path.read_text())):
+    while not ((folder / "got").exists() and (pid := (folder / "pid").read_text())):
         assert time.monotonic() < until
         time.sleep(0.002)
-    return int(text)
+    os.kill(int(pid), signal.SIGKILL)
+    return True
 
 
 @POSIX

@@ -5,6 +5,7 @@ import gzip
 import http.client
 import json
 import socket
+import struct
 import threading
 import time
 import tracemalloc
@@ -18,7 +19,7 @@ from agent_nb import tape
 from agent_nb.errors import UsageError
 from agent_nb.tape.exchange import Body, Response
 from agent_nb.tape.providers import BY_NAME
-from agent_nb.tape.relay import Live, Refusal, _Call
+from agent_nb.tape.relay import Live, Refusal, Relay, _Call
 
 
 def test_request_and_answer_pass_unaltered(relayed):
@@ -191,6 +192,29 @@ def test_a_client_that_goes_away_ends_the_upstream_request(relayed):
     assert gone.wait(10)
     assert one.over.wait(10)
     assert not one.sent[0].exchange.is_replayable
+
+
+@pytest.mark.parametrize("is_reset", [False, True])
+def test_who_went_away_before_a_wait_for_endings_has_ended(relayed, is_reset):
+    async def block_loop():
+        time.sleep(0.3)
+
+    def stall(peer):
+        peer.begin()
+        peer.send('data: {"n": 1}\n\n')
+        peer.wait_gone()
+
+    one = relayed(stall)
+    connection = one.connect()
+    connection.request("POST", one.url.path + "/chat/completions", b"{}")
+    client = connection.sock
+    assert connection.getresponse().readline() == b'data: {"n": 1}\n'
+    Relay._BACKGROUND.submit(block_loop())
+    if is_reset:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+    one.relay.wait_for_endings()
+    assert [sent.received.complete for sent in one.sent] == [False]
 
 
 def test_an_answer_that_breaks_off_is_half_an_exchange(relayed):
