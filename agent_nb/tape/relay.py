@@ -23,11 +23,12 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+import types
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from types import MappingProxyType
-from typing import ClassVar
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -303,7 +304,7 @@ class _Call:
     async def answer(self) -> None:
         """Answer the request. Raises FramingError and OSError once the answer has begun."""
         try:
-            await self._answer()
+            await _call_at_waits(self._flush, self._answer())
         finally:
             self._flush()  # also what came before an answer breaks off
 
@@ -342,20 +343,19 @@ class _Call:
             await self._reply(decision.status, answered, *decision.body.pieces())
 
     async def _write(self, data: bytes) -> None:
-        """Write to the client, in one piece with what else is written before the loop goes on.
+        """Write to the client, in one piece with what else is written before this call waits.
 
         A head and a first chunk that come together would wake the client twice, and its thread
         would take its turn between them. And when the client has all that came at once, the
         exchange must have ended, since the client's cell may end then.
         """
-        if not self._unwritten:
-            asyncio.get_running_loop().call_soon(self._flush)
         self._unwritten += data
         await self._writer.drain()
 
     def _flush(self) -> None:
-        self._writer.write(bytes(self._unwritten))
-        self._unwritten.clear()
+        if self._unwritten:
+            self._writer.write(bytes(self._unwritten))
+            self._unwritten.clear()
 
     async def _go_live(self, decision: Live, route: _Route, request: Request) -> Refusal | None:
         """Send a request on and its answer back; return why no answer came, None if one did."""
@@ -430,6 +430,25 @@ class _Call:
                     began=began,
                     ended=time.time(),
                 )
+
+
+@types.coroutine
+def _call_at_waits(
+    function: Callable[[], None], work: Awaitable[None]
+) -> Generator[Any, Any, None]:
+    """Await `work`; call `function` each time that it waits, before the event loop goes on."""
+    steps = work.__await__()
+    step: Callable[[], Any] = partial(next, steps)
+    while True:
+        try:
+            waits_for = step()
+        except StopIteration:
+            return
+        function()
+        try:
+            step = partial(steps.send, (yield waits_for))
+        except BaseException as fault:
+            step = partial(steps.throw, fault)
 
 
 async def _begin(decision: Live) -> None:
