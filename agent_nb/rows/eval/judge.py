@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from ...agent import Configuration, OutputType
-from ...errors import UsageError
+from ...errors import RunFailed, UsageError
 from ...record import digest_value
 from ..map.options import MapOptions
 from ..map.row import RowResult
@@ -62,7 +62,7 @@ class JudgeScore:
         """Return None: the judge's scores are in the record of the judge's own map."""
 
     async def score(self, candidates: Sequence[Candidate]) -> Scores:
-        """Ask the judge about each candidate. Raises as a map does."""
+        """Ask the judge about each candidate. Raises as a map does; a RunFailed names the judge."""
         if not candidates:
             return Scores([], True)
         rows = [self._write_row(c) for c in candidates]
@@ -75,7 +75,10 @@ class JudgeScore:
             attachments=lambda row: candidates[row.position].pictures(),
             **self._map_options,
         )
-        await stream
+        try:
+            await stream
+        except RunFailed as failure:
+            raise RunFailed(f"The judge scored no answer. {failure}", failure.run) from None
         results = list(stream.results)
         return Scores(
             [_read_score(c, r) for c, r in zip(candidates, results, strict=True)],

@@ -239,6 +239,13 @@ def test_a_judge_that_fails_leaves_its_row_without_a_score():
     assert "row 0 could not be scored: the judge failed" in found.frame[0]["_error"]
 
 
+def test_a_judge_that_fails_on_every_row_is_named():
+    failing = judge(lambda row: {"error": {"status": 400, "message": "no such model"}})
+    with pytest.raises(RunFailed, match="^The judge scored no answer.*no such model") as failed:
+        evaluated(score=failing, limit=12)
+    assert failed.value.run.status == "error"
+
+
 def test_a_judge_may_have_a_type_of_its_own():
     class Graded(BaseModel):
         score: int
