@@ -241,7 +241,7 @@ def test_a_judge_that_fails_leaves_its_row_without_a_score():
 
 def test_a_judge_that_fails_on_every_row_is_named():
     failing = judge(lambda row: {"error": {"status": 400, "message": "no such model"}})
-    with pytest.raises(RunFailed, match="^The judge scored no answer.*no such model") as failed:
+    with pytest.raises(RunFailed, match=r"^The judge scored no answer\..*no such model") as failed:
         evaluated(score=failing, limit=12)
     assert failed.value.run.status == "error"
 
