@@ -22,6 +22,10 @@ def close(answer, row):
     if number(row) == 7:
         raise KeyError("no rating")
     return 1.0 if answer == row["label"] else 0.5 if "mixed" in (answer, row["label"]) else 0.0
+labels = {"score": "label", "repeats": 1, "view": None}
+a = await short.eval(reviews, 'Good, bad or mixed? {{ text }}', **labels)
+b = await careful.eval(reviews, 'Read twice. Good, bad or mixed? {{ text }}', **labels)
+c = compare(a, b)
 """
 
 
@@ -42,9 +46,7 @@ def both(notebook, name):
 
 
 def test_an_evaluation_shows_its_figures_and_the_rows_to_look_at(notebook):
-    index = notebook.run(
-        "a = await short.eval(reviews, 'Good, bad or mixed? {{ text }}', score='label', repeats=1, view=None)\na"
-    )
+    index = notebook.run("a")
     notebook.sees(index, "95 % interval")
     notebook.output(index).locator("summary").first.click()
     both(notebook, "evaluation")
@@ -52,10 +54,7 @@ def test_an_evaluation_shows_its_figures_and_the_rows_to_look_at(notebook):
 
 
 def test_a_comparison_shows_difference_verdict_and_changed_rows(notebook):
-    notebook.run(
-        "b = await careful.eval(reviews, 'Read twice. Good, bad or mixed? {{ text }}', score='label', repeats=1, view=None)"
-    )
-    index = notebook.run("c = compare(a, b)\nc")
+    index = notebook.run("c")
     notebook.sees(index, "careful scores higher than short")
     for fold in notebook.output(index).locator("summary").all():
         fold.click()
@@ -75,10 +74,11 @@ def test_the_plots_are_readable(notebook):
 
 def test_scores_between_0_and_1_have_a_t_interval_and_their_errors_show(notebook):
     notebook.run(
-        "a = await short.eval(reviews, 'Good, bad or mixed? {{ text }}', score=close, repeats=2, view=None)\n"
-        "b = await careful.eval(reviews, 'Read twice. Good, bad or mixed? {{ text }}', score=close, repeats=2, view=None)"
+        "close_a = await short.eval(reviews, 'Good, bad or mixed? {{ text }}', score=close, repeats=2, view=None)\n"
+        "close_b = await careful.eval(reviews, 'Read twice. Good, bad or mixed? {{ text }}', score=close, repeats=2, view=None)\n"
+        "close_c = compare(close_a, close_b)"
     )
-    index = notebook.run("display(a, compare(a, b)); a.plot(); compare(a, b).plot();")
+    index = notebook.run("display(close_a, close_c); close_a.plot(); close_c.plot();")
     notebook.sees(index, "2 answers without a score")
     notebook.output(index).locator("img").nth(1).wait_for()
     both(notebook, "evaluation-means")
