@@ -225,3 +225,4 @@ def test_reset_does_not_break_the_magic(ready):
     ready.run("%reset -f")
     ready.run("from agent_nb import Scripted\nmodel = Scripted(['Hello.'])")
     assert ready.run("%%agent -m model\ngo")[0] == "ok"
+    assert ready.run(SETUP)[0] == "ok"  # other tests of this kernel may come after this one
