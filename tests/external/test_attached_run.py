@@ -217,8 +217,8 @@ def test_a_server_that_takes_a_request_and_never_answers_is_asked_again(rig, tok
     assert stored(attached.log) == stored(driven.log)
 
 
-def test_a_server_that_restarts_is_found_again(rig, token):
-    first = rig()
+def test_a_server_that_restarts_is_found_again(rig, token, free_port):
+    first = rig(port=free_port)
     log = EventLog("r")
     first.hub.attach(log)
     log.append(ev.User(content="before"))
