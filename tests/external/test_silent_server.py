@@ -1,13 +1,13 @@
 """A server that takes a request and never answers is not waited for without end."""
 
 import errno
-import os
 import re
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import anyio
 import pytest
+from helpers.paths import OPEN_FILES, open_files
 from helpers.tcp_server import listen
 from helpers.waiting import wait
 from msgspec.structs import replace
@@ -156,12 +156,11 @@ def test_without_room_for_its_note_a_server_leaves_none(tmp_path, monkeypatch):
     def write(file, data):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    opened = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
     monkeypatch.setattr(server_notes.os, "write", write)
     assert server_notes.write_server_note("http://127.0.0.1:1", "t" * 12, tmp_path) is None
     assert list(tmp_path.iterdir()) == []
-    if opened:
-        assert len(os.listdir("/proc/self/fd")) == opened
+    if OPEN_FILES.exists():
+        assert open_files(tmp_path) == []
 
 
 def test_a_note_is_removed_where_an_open_file_cannot_be(tmp_path, monkeypatch):
