@@ -48,6 +48,7 @@ def held(rig: Any) -> Iterator[None]:
         held.set()
         go_on.wait(PATIENCE)
 
+    until(lambda: rig.server._server.started)  # its port is open before
     rig.server._server.servers[0].get_loop().call_soon_threadsafe(hold)
     assert held.wait(PATIENCE)
     try:
