@@ -68,6 +68,7 @@ class Subscription:
     def take(self, limit: int = 512) -> list[Entry | Gap]:
         """Return the next entries that pass the filter, about `limit`; [] if there are none now."""
         out: list[Entry | Gap] = []
+        until = self._until  # if `finish` sets it only now, it wakes the reader to look again
         while not out and not self.closed:
             with self._lock:
                 entries, gap = self._channel.read(self._position, limit)
@@ -80,8 +81,8 @@ class Subscription:
                 out += self._filter_entries(entries)
             else:
                 break
-        # `not out`: entries before `_until` may all be filtered out, or lost
-        if self._until is not None and (not out or self._position >= self._until):
+        # `not out`: entries before `until` may all be filtered out, or lost
+        if until is not None and (not out or self._position >= until):
             self.close()
         return out
 

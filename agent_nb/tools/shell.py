@@ -71,8 +71,9 @@ def shell(command: str, context: ToolContext) -> Outcome:
     return _make_outcome(output.text, status, context.cancelled)
 
 
-# `command`: the parameter that policies match with their globs
-tools = (msgspec.structs.replace(as_tool(shell), command="command"),)
+# `command`: the parameter that policies match with their globs. `grace`: a killed command ends at
+# once, but where the machine is busy its thread comes late to the output, which would be lost.
+tools = (msgspec.structs.replace(as_tool(shell), command="command", grace=1.0),)
 
 
 def drop_secrets(variables: Mapping[str, str]) -> dict[str, str]:

@@ -9,7 +9,7 @@ import anyio.lowlevel
 import anyio.to_thread
 import pytest
 from helpers.scripts import batch, calling
-from helpers.waiting import wait
+from helpers.waiting import move_on, wait
 
 from agent_nb import Agent, Scripted, tool
 from agent_nb import events as e
@@ -254,14 +254,20 @@ def test_a_call_that_the_time_limit_stopped_says_so():
     @tool
     def dig() -> str:
         "Dig, and report each metre."
+        move_on(loops[0], 20)
         while True:
             time.sleep(0.01)
             yield 0.5
 
-    done = run([calling("dig"), "over"], tools=[dig], limits={"seconds": 0.2})
-    (result,) = done.log.of("result")
+    async def main():
+        loops.append(asyncio.get_running_loop())
+        stream = agent([calling("dig"), "over"], [dig], limits={"seconds": 20})
+        return await stream("go", check=False)
+
+    loops = []
+    (result,) = wait(main).log.of("result")
     assert result.status == "cancelled"
-    assert result.content == "Stopped at the limit of 0.2 seconds, before it was done."
+    assert result.content == "Stopped at the limit of 20 seconds, before it was done."
 
 
 class Endless:

@@ -217,8 +217,8 @@ def test_a_server_that_takes_a_request_and_never_answers_is_asked_again(rig, tok
     assert stored(attached.log) == stored(driven.log)
 
 
-def test_a_server_that_restarts_is_found_again(rig, token):
-    first = rig()
+def test_a_server_that_restarts_is_found_again(rig, token, free_port):
+    first = rig(port=free_port)
     log = EventLog("r")
     first.hub.attach(log)
     log.append(ev.User(content="before"))
@@ -412,16 +412,21 @@ def test_it_gives_up_when_nothing_comes_for_long(free_port):
 def test_a_connection_that_says_nothing_is_left(rig, token):
     server = rig()
     driven = server.publish("r", ev.User(content="x"))
+    states = []
+
+    def note(state):
+        states.append(state)
+        if states.count("following") == 2 and state == "following":  # the first one was left
+            driven.feed(ev.End())
 
     async def main():
         attached = attach(
             f"{server.server.url}/runs/r",
             token,
             backoff=Backoff(first_wait=0.001, longest_wait=0.001, idle=0.05, patience=20),
+            on_state=note,
         )
-        async for event in attached:
-            if event.type == "user":
-                threading.Timer(0.3, lambda: driven.feed(ev.End())).start()
+        await attached
         return attached.connections
 
     assert wait(main) > 1

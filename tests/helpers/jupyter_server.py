@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from typing import Any
 
 from helpers.lacking import lacking
 from helpers.paths import python_path
+from helpers.ports import take_port
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = [
@@ -75,13 +75,6 @@ def python_with(version: str) -> str:
     return ""
 
 
-def free_port() -> int:
-    """Return a port of this machine that nobody listens on."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])
-
-
 class Server:
     """A Jupyter server for both front ends, with settings, kernels and runtime files of its own."""
 
@@ -99,7 +92,7 @@ class Server:
 
     def _start(self, attempts: int) -> None:
         """Start the server; when somebody else was given the port meanwhile, with another one."""
-        port = free_port()
+        port = take_port()
         self.url = f"http://127.0.0.1:{port}"
         options = [
             "--no-browser",

@@ -5,6 +5,8 @@ import socket
 import threading
 from contextlib import suppress
 
+END = b"0\r\n\r\n"  # of a chunked answer
+
 
 class Peer:
     """One connection to the server: what was asked, and raw ways to answer it."""
@@ -64,18 +66,21 @@ class Peer:
         ]
         self.connection.sendall("\r\n".join([*lines, "", ""]).encode())
 
-    def send(self, text):
+    def send(self, text, end=b""):
         data = text.encode()
-        self.connection.sendall(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+        self.connection.sendall(f"{len(data):x}\r\n".encode() + data + b"\r\n" + end)
 
     def end(self):
-        self.connection.sendall(b"0\r\n\r\n")
+        self.connection.sendall(END)
 
     def stream(self, *chunks, connection="close"):
+        """Send a whole answer, its end with the last chunk: a client may not wait for it."""
+        texts = [c if isinstance(c, str) else f"data: {json.dumps(c)}\n\n" for c in chunks]
         self.begin(connection=connection)
-        for chunk in chunks:
-            self.send(chunk if isinstance(chunk, str) else f"data: {json.dumps(chunk)}\n\n")
-        self.end()
+        for number, text in enumerate(texts, 1):
+            self.send(text, END if number == len(texts) else b"")
+        if not texts:
+            self.end()
 
     def wait_gone(self):
         """Return when the client has closed the connection."""

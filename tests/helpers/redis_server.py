@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from helpers.lacking import lacking
+from helpers.ports import take_port
 
 from agent_nb.server.hub import Hub
 from agent_nb.server.redis.address import parse_address
@@ -36,7 +37,7 @@ class RedisServer:
     def __init__(self, folder: Path, *options: str, aof: bool = False) -> None:
         need_redis()
         program = shutil.which("redis-server") or lacking("redis-server is not here")
-        self._folder, self.port = folder, _free()
+        self._folder, self.port = folder, take_port()
         keep = ("--appendonly", "yes", "--appendfsync", "always") if aof else ()
         self._command = [program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", ""]
         self._command += ["--dir", str(folder), *keep, *options]
@@ -91,12 +92,6 @@ def need_redis() -> None:
     """Skip the test where the package `redis` is not installed."""
     if importlib.util.find_spec("redis") is None:
         lacking("the package redis (extra redis) is not here")
-
-
-def _free() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 def until(true: Callable[[], Any]) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
 import pytest
+from helpers.ports import take_port
 from helpers.redis_server import HUBS, Apart
 
 from agent_nb import events as ev
@@ -126,6 +126,4 @@ def token() -> str:
 @pytest.fixture
 def free_port() -> int:
     """A port of loopback where nobody listens."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+    return take_port()

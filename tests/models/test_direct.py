@@ -10,6 +10,7 @@ from contextlib import suppress
 import h11
 import httpx
 import pytest
+from helpers.ports import take_port
 from helpers.tcp_server import listen
 from hypothesis import given
 from hypothesis import strategies as st
@@ -272,13 +273,8 @@ def test_a_refusal_is_read_though_the_body_was_not_taken_whole():
     assert asyncio.run(main()) == 413
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
-
-
 def test_a_host_with_several_addresses_says_why_none_of_them_answers(monkeypatch):
-    port = free_port()
+    port = take_port()
 
     async def both(*_, **__):
         return [

@@ -356,6 +356,28 @@ def test_a_closed_hub_gives_what_there_was_and_waits_for_no_more(published):
     assert hub.listeners() == 0
 
 
+def test_a_reader_that_is_ended_while_it_looks_gets_what_came_before(monkeypatch):
+    hub, log = Hub(), EventLog("r")
+    hub.attach(log)
+    log.append(ev.Think(content="first"))
+    subscription = hub.subscribe("r")
+    assert len(drain(subscription)) == 1
+    channel = hub.channel("r")
+    read = channel.read
+
+    def end_after_reading(*where):
+        found = read(*where)
+        monkeypatch.setattr(channel, "read", read)
+        log.append(ev.Think(content="last"))  # as another thread does
+        hub.close()
+        return found
+
+    monkeypatch.setattr(channel, "read", end_after_reading)
+    assert (subscription.take(), subscription.closed) == ([], False)
+    assert [entry.event.content for entry in subscription.take()] == ["last"]
+    assert subscription.closed
+
+
 def test_many_threads_take_the_same_run_exactly_once_each(published):
     hub, log = published(0, ended=False)
     results = [[] for _ in range(8)]

@@ -14,6 +14,7 @@ import httpx
 import pytest
 from helpers.lacking import lacking
 from helpers.marks import starts
+from helpers.ports import take_port
 
 from agent_nb import events as ev
 from agent_nb.events.log import EventLog
@@ -30,7 +31,7 @@ class Restarting:
         self.log = EventLog("r")
         self._token = token
         self._epoch = 0
-        self.server = self._serve(0)
+        self.server = self._serve(take_port())
         self.url = self.server.url
 
     def _serve(self, port):

@@ -282,16 +282,17 @@ def test_the_same_run_from_two_kernels_is_one_and_mixes_with_no_other(hubs, redi
 
 def test_a_run_that_nobody_reads_is_let_go(hubs, redis_server, monkeypatch):
     monkeypatch.setattr("agent_nb.server.redis.hub.MAINTENANCE_INTERVAL", 0.02)
-    monkeypatch.setattr("agent_nb.server.redis.mirrors.IDLE", 0.05)
     url = redis_server.url
     kernel, server = hubs(url), hubs(url)
     in_progress(kernel, 2)
     asyncio.run(server.find("r"))
     subscription = server.subscribe("r")
-    time.sleep(0.3)
-    assert server._mirrors.get_mirror("r")
-    subscription.close()
-    until(lambda: not server._mirrors.get_mirror("r"))
+    with monkeypatch.context() as patch:  # only now: before, a found run waits for its reader
+        patch.setattr("agent_nb.server.redis.mirrors.IDLE", 0.05)
+        time.sleep(0.3)
+        assert server._mirrors.get_mirror("r")
+        subscription.close()
+        until(lambda: not server._mirrors.get_mirror("r"))
     assert len(server._reader._cursors) == 1
     assert len(read(server, "r")) == 8
 

@@ -283,9 +283,9 @@ def test_a_signal_ends_runs_and_streams_properly(number, serve):
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_run_that_a_restart_broke_is_followed_to_its_end_exactly_once(number, serve, tmp_path):
+def test_a_run_that_a_restart_broke_is_followed_to_its_end_exactly_once(number, serve, free_port):
     options = ("--model", "scripted/slow.yaml", "--token-file", "token", "--keep", "runs")
-    server = serve(*options)
+    server = serve(*options, port=str(free_port))
     with server.client(TOKEN) as http:
         run = http.post("/runs", json={"message": "Go."}).json()["run"]
 
@@ -295,9 +295,7 @@ def test_a_run_that_a_restart_broke_is_followed_to_its_end_exactly_once(number, 
         async for event in attached:
             if event.type == "node" and restarted is None:
                 await asyncio.to_thread(server.end, number)
-                restarted = await asyncio.to_thread(
-                    lambda: serve(*options, port=server.url.rpartition(":")[2])
-                )
+                restarted = await asyncio.to_thread(lambda: serve(*options, port=str(free_port)))
         return attached, restarted
 
     attached, again = asyncio.run(asyncio.wait_for(follow(), 100))

@@ -547,15 +547,18 @@ def test_a_relay_that_stops_waits_until_the_answers_are_read(relayed):
 
 def test_a_client_in_a_hurry_waits_for_its_answers_to_be_read(relayed, monkeypatch):
     monkeypatch.setattr("agent_nb.tape.relay._MOST_ENDINGS", 3)
-    unread, most = [], []
+    unread, most, ahead = [], [], threading.Event()
 
     def finish(sent):
+        ahead.wait(10)  # until the client has no answer read and goes on
         time.sleep(0.02)
         unread.pop()
 
     def decide(*_):
         unread.append(1)
         most.append(len(unread))
+        if len(unread) == 3:
+            ahead.set()
         return Live(finish)
 
     one = relayed(lambda peer: peer.reply(200, "{}"), decide)

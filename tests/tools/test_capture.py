@@ -168,7 +168,7 @@ def test_a_thread_that_outlives_the_code_prints_where_it_always_did(
     with OutputCapture(said.append):
         thread = threading.Thread(target=work)
         thread.start()
-        while not said:
+        while "\n" not in "".join(said):  # `print` writes the end of a line by itself
             go.wait(0.001)
     go.set()
     thread.join()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import stat
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from helpers.scripts import calling
+from helpers.waiting import move_on, wait
 
 from agent_nb import Agent, Scripted
 from agent_nb.errors import Cancelled, ToolError
@@ -333,9 +335,22 @@ def test_a_stopped_read_of_an_endless_line_is_a_cancelled_call(
     with (folder / "endless.txt").open("wb") as file:
         file.write(b"x" * 9000)
         file.truncate(1 << 40)
+    read_piece, loops = text_excerpt._Lines._read_piece, []
+
+    def read_on(lines: Any) -> str:
+        if loops:
+            move_on(loops.pop(), 20)  # it is being read
+        return read_piece(lines)
+
+    async def main() -> Any:
+        loops.append(asyncio.get_running_loop())
+        agent = Agent(Scripted([call]), ["read"], folder=folder, limits={"seconds": 20})
+        return await agent("go", check=False)
+
+    monkeypatch.setattr(text_excerpt._Lines, "_read_piece", read_on)
     call = calling("read", file="endless.txt")
-    run = Agent(Scripted([call]), ["read"], folder=folder, limits={"seconds": 0.3}).run_sync("go")
-    assert run.log.of("result")[0].status in ("cancelled", "timeout")
+    assert wait(main).log.of("result")[0].status in ("cancelled", "timeout")
+    assert not loops
 
 
 def test_write_makes_a_few_folders_and_not_a_thousand(folder: Path, context: ToolContext) -> None:

@@ -384,8 +384,10 @@ def test_a_tool_that_stops_when_asked_keeps_what_it_had_on_a_timeout(run: Run) -
         asked.wait()
         return Outcome("cancelled", "half of it")
 
+    # its thread may come to what it says later than the default grace allows
+    patient = msgspec.structs.replace(as_tool(polite), grace=20.0)
     assert (
-        run([polite], ("polite", {}))[0][0].content
+        run([patient], ("polite", {}))[0][0].content
         == "half of it\n[polite was stopped: it took longer than 0.01 seconds.]"
     )
 

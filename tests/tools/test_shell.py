@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.tool_calls import Record
 
+from agent_nb.tools.approval import Approver
 from agent_nb.tools.base import Outcome, ToolContext
+from agent_nb.tools.policy import Policy
+from agent_nb.tools.runner import ToolRunner
+from agent_nb.tools.running_call import Job
 from agent_nb.tools.shell import drop_secrets, shell
 from agent_nb.tools.toolset import Toolset
 
 Run = Callable[..., Any]
+shell_module = sys.modules[shell.__module__]
 
 
 @pytest.fixture
@@ -132,6 +141,31 @@ def test_a_stop_kills_the_group_at_once(tmp_path: Path) -> None:
     assert outcome.status == "cancelled"
     assert outcome.content.endswith("\n[stopped]")
     assert gone(pids[0])
+
+
+def test_a_stopped_command_keeps_its_output_however_late_its_thread_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = shell_module._make_outcome
+
+    def make_late(*arguments: Any) -> Outcome:
+        time.sleep(0.4)
+        return make(*arguments)
+
+    async def main() -> Record:
+        kept = Record()
+        allow = Approver(Policy("allow"))
+        runner = ToolRunner(Toolset.resolve("shell"), approver=allow, folder=str(tmp_path))
+        job = Job("1", "shell", {"command": "echo first; sleep 1000"})
+        running = asyncio.create_task(runner.run([job], kept))
+        await kept.seen("update")
+        running.cancel()
+        await asyncio.wait([running])
+        return kept
+
+    monkeypatch.setattr(shell_module, "_make_outcome", make_late)
+    (outcome,) = asyncio.run(main()).of("end")
+    assert (outcome.status, outcome.content) == ("cancelled", "first\n[stopped]")
 
 
 def test_a_command_that_was_stopped_before_it_began_is_killed(tmp_path: Path) -> None:

@@ -113,7 +113,8 @@ def test_a_view_can_replace_a_page(front):
     view.close({})
 
 
-def test_an_unwatched_short_run_is_painted_at_its_start_and_its_end(front, rich):
+def test_an_unwatched_short_run_is_painted_at_its_start_and_its_end(front, rich, monkeypatch):
+    monkeypatch.setattr("agent_nb.view.renderer.UNSEEN", 1 / 60)  # short: shorter than a frame
     log = EventLog()
     replayed(
         LiveView.open(log, ViewOptions(kind="html", seen=False), publish=front), rich.seen, log

@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from helpers.paths import OPEN_FILES, open_files
 
 from agent_nb.errors import UsageError
 from agent_nb.rows.store import row_database, row_link
@@ -446,14 +447,14 @@ def test_reading_a_half_written_file_keeps_the_locks_of_this_process(path):
         file.close()
 
 
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
+@pytest.mark.skipif(not OPEN_FILES.exists(), reason="needs /proc")
 def test_copying_a_file_again_opens_no_further_descriptor(path, tmp_path):
     made(path)
     row_link.copy_store(path, tmp_path / "first.sqlite")
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(open_files(tmp_path))
     for number in range(20):
         row_link.copy_store(path, tmp_path / f"{number}.sqlite")
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(open_files(tmp_path)) == before
     assert (tmp_path / "7.sqlite").read_bytes() == path.read_bytes()
 
 

@@ -8,6 +8,7 @@ import threading
 import time
 
 import pytest
+from helpers.ports import take_port
 
 from agent_nb import mcp_server
 
@@ -16,9 +17,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
+    return take_port()
 
 
 class Process:

@@ -1,5 +1,7 @@
 """What an MCP server wrote to stderr holds no key, however the server wrote it."""
 
+import time
+
 import pytest
 
 from agent_nb.tools.mcp.stderr_tail import LONGEST_TAIL, StderrTail
@@ -38,3 +40,17 @@ def test_the_text_does_not_begin_inside_a_string_for_the_terminal():
 def test_the_text_does_not_begin_with_a_mark_without_its_letter(marks):
     rest = "z" * (LONGEST_TAIL - 1)
     assert tail_of(f"xxe{marks}{rest}") == f"…{rest}"
+
+
+def test_what_was_written_is_waited_for_where_its_reader_is_late(monkeypatch):
+    read = StderrTail._read
+
+    def read_late(tail):
+        time.sleep(0.4)
+        read(tail)
+
+    monkeypatch.setattr(StderrTail, "_read", read_late)
+    tail = StderrTail(Redaction({}))
+    tail.pipe.write("dying of boredom")
+    tail.close_write_end()
+    assert tail.text(0.05) == "dying of boredom"
