@@ -4,7 +4,6 @@ run.
 
 import asyncio
 import json
-import time
 
 import pytest
 
@@ -43,18 +42,23 @@ def mark():
 async def wait():
     await anyio.sleep(60)
 
-def arrived():
-    "Wait for what is queued: a kernel aborts no request that it has not got."
-    time.sleep(0.3)
-
 def elsewhere():
-    arrived()
     REGISTRY.reach(REGISTRY.list_open_runs()[-1]).cancel()
 
 def press():
-    arrived()
     os.kill(os.getpid(), signal.SIGINT)
+
+came = []  # an entry for each request that this kernel has got
+
+def taken(message, take=get_ipython().kernel.shell_stream._recv_callback):
+    came.append(1)
+    return take(message)
+
+get_ipython().kernel.shell_stream._recv_callback = taken
 """
+# Runs until the kernel has got this cell and the three behind it: it aborts no request that it has
+# not got.
+ALL_CAME = "while len(came) < 4: await asyncio.sleep(0.005)"
 
 
 @pytest.fixture(scope="module")
@@ -78,11 +82,11 @@ def queued(kernel, code, press=None):
     """Run a cell with two behind it, the last asks the model; return (status, text) of each, and
     how often it was asked.
     """
-    kernel.run("asked.clear()")
+    kernel.run("asked.clear()\ncame.clear()")
+    kernel.send(ALL_CAME)
     codes = {"first": code, "plain": "ran = True", "last": "%%agent -m model --live\ngo"}
     requests = [kernel.send(code, cell=cell) for cell, code in codes.items()]
     if press is not None:
-        time.sleep(0.3)  # as `arrived` does
         press()
     ends = [kernel.finish(request)[:2] for request in requests]
     return ends, int(kernel.run("print(len(asked))")[1])
