@@ -63,6 +63,19 @@ def send_for_ever(server):
                 time.sleep(0.05)
 
 
+def test_the_server_that_started_this_kernel_may_take_its_time(monkeypatch):
+    def fetch(server, seconds, sessions):
+        time.sleep(0.3)
+        sessions.append({"kernel": {"id": "k1"}, "path": server["path"]})
+
+    servers = [{"pid": pid, "root_dir": "/home", "path": f"{pid}.ipynb"} for pid in (1, 2)]
+    monkeypatch.setattr(notebook_path, "PATIENCE", 0.05)
+    monkeypatch.setattr(notebook_path, "_list_servers", lambda: servers)
+    monkeypatch.setattr(notebook_path, "_fetch_sessions", fetch)
+    monkeypatch.setenv("JPY_PARENT_PID", "2")
+    assert next(notebook_path.ask_servers("k1"), "") == "/home/2.ipynb"
+
+
 def test_a_strange_answer_of_another_program_names_no_notebook(monkeypatch):
     answer = [None, {"kernel": "k1"}, {"kernel": {"id": "k1"}, "path": "n.ipynb"}]
     monkeypatch.setattr(notebook_path, "_list_servers", lambda: [{"root_dir": "/home"}])
