@@ -11,12 +11,26 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 PREPARE = """
-import time
+import asyncio, time
+from pathlib import Path
 from agent_nb import Scripted, tool
 %load_ext agent_nb
 
 talk = Scripted([{"text": "<think>Where do I begin?</think>" + "I am still writing. " * 1000, "chunk": 5, "delay": 0.02}])
-short = Scripted([{"text": "<think>Where do I begin?</think>" + "I am still writing. " * 25 + "The end.", "chunk": 5, "delay": 0.02}])
+
+class Held(Scripted):
+    "Begins, and ends when the test makes a file."
+
+    def start(self):
+        return Held(self.turns)
+
+    async def stream(self, request):
+        async for parts in super().stream(request):
+            yield parts
+            while not Path("saved").exists():
+                await asyncio.sleep(0.02)
+
+short = Held([{"chunks": ["<think>Where do I begin?</think>I am still writing. ", "The end."]}])
 work = Scripted([
     '<think>Dig first.</think><execute>[{"name": "dig", "args": {"depth": 8}}, {"name": "nothing", "args": {}}]</execute>',
     "<think>It is done.</think>There is a **hole** of 8 metres:\\n\\n```python\\ndepth = 8\\n```\\n",
@@ -104,6 +118,8 @@ def test_a_page_closed_while_a_run_goes_on_loses_nothing(opened):
     notebook = opened("lab", name="closed", cells=(PREPARE,))
     notebook.start(0)
     notebook.wait(0)
+    gate = notebook.server.root / "saved"
+    gate.unlink(missing_ok=True)  # of a try before this one: the folder is shared
     cell = notebook.begin("%%agent -m short\nWrite.")
     notebook.sees(cell, "I am still writing")
     saved = notebook.save()
@@ -112,6 +128,7 @@ def test_a_page_closed_while_a_run_goes_on_loses_nothing(opened):
     assert WIDGET in live.data
     assert WIDGET not in page.data
     notebook.close()
+    gate.touch()
     notebook.server.idle()
     notebook.open()
     notebook.sees(cell, "If it has ended since")

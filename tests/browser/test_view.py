@@ -14,7 +14,7 @@ from agent_nb.view.bundle import make_bundle
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
 SETUP = """
-import asyncio
+import asyncio, os
 from agent_nb import events as e
 from agent_nb.events.log import EventLog
 from agent_nb.notebook.cell.publish import publish_display as publish
@@ -146,10 +146,13 @@ def test_arguments_are_edited_while_the_cell_runs(notebook):
 
 
 def test_thoughts_are_open_while_they_grow_and_fold_when_more_has_followed(notebook):
-    # open for long enough to be seen anywhere
-    cell = notebook.begin(ASKED.replace("asyncio.sleep(.2)", "asyncio.sleep(3)"))
+    seen = notebook.server.root / "thought-seen"
+    seen.unlink(missing_ok=True)  # of a try before this one: the folder is shared
+    held = f"\n    while not os.path.exists({str(seen)!r}): await asyncio.sleep(.05)"
+    cell = notebook.begin(ASKED.replace("; await asyncio.sleep(.2)", held))
     thought = notebook.output(cell).locator(".agent-nb-fold").first
     thought.locator(".agent-nb-prose").get_by_text("First compare.").first.wait_for()
+    seen.touch()
     thought.get_by_role("button", name="— First compare").wait_for()
     thought.locator(".agent-nb-prose").first.wait_for(state="hidden")
     notebook.button(cell, "■ Stop").click()

@@ -1,6 +1,7 @@
 """Lists of notebooks, and their work at once: after a failure none begins."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -44,20 +45,24 @@ def test_a_name_too_long_for_a_file_is_not_found():
         list_notebooks(["x" * 300])
 
 
-def test_no_work_begins_after_a_failure():
+def test_no_work_begins_after_a_failure(monkeypatch):
     begun = []
-    is_slow, has_failed = threading.Event(), threading.Event()
+    is_slow, is_known = threading.Event(), threading.Event()
+    plain = ThreadPoolExecutor.shutdown
+
+    def shutdown(pool, **options):
+        plain(pool, **options)
+        is_known.set()
 
     def work(item, _):
         begun.append(item)
         if item == "fails":
-            is_slow.wait(5)
-            has_failed.set()
+            is_slow.wait(30)
             raise ValueError(item)
         is_slow.set()
-        has_failed.wait(5)
-        threading.Event().wait(0.3)  # goes on after the failure
+        is_known.wait(30)  # goes on after the failure
 
+    monkeypatch.setattr(ThreadPoolExecutor, "shutdown", shutdown)
     items = [(name, name) for name in ("slow", "fails", "late", "last")]
     with pytest.raises(ValueError, match="fails"):
         in_parallel(work, items, 2)

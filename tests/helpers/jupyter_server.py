@@ -41,6 +41,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "doNotDisturbMode": True,
     },
     "@jupyterlab/docmanager-extension/plugin": {"autosave": False},
+    # ms; by default a kernel that answers after a second, as a busy one does, offers nothing
+    "@jupyterlab/completer-extension/manager": {"providerTimeout": 60_000},
 }
 # no proxy stands between a test and its server
 LOCAL = urllib.request.build_opener(urllib.request.ProxyHandler({}))

@@ -245,9 +245,11 @@ def test_a_click_after_the_run_is_ignored():
     clicks.actions["approve"]({"call_id": "c1"})
 
 
-@pytest.mark.parametrize(("heard", "by"), [([False, True], "click"), ([], "stdin")])
-def test_a_question_waits_a_moment_for_clicks_to_be_heard(monkeypatch, heard, by):
-    monkeypatch.setattr(approvals, "LONGEST_WAIT", 0.2)
+@pytest.mark.parametrize(
+    ("heard", "longest", "by"), [([False, True], 60, "click"), ([], 0.2, "stdin")]
+)
+def test_a_question_waits_a_moment_for_clicks_to_be_heard(monkeypatch, heard, longest, by):
+    monkeypatch.setattr(approvals, "LONGEST_WAIT", longest)
     clicks, left = ButtonApprovals(), list(heard)
 
     async def typed(question):

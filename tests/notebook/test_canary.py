@@ -485,7 +485,9 @@ def the_texts_of_an_attached_picture(stage):
 def what_a_tool_prints(stage):
     def look():
         print("it is", stage.key)
-        threading.Thread(target=print, args=[stage.key]).start()
+        thread = threading.Thread(target=print, args=[stage.key])
+        thread.start()
+        thread.join()  # later it would print into the next test
         return 1
 
     stage.tool(look)

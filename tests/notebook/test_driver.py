@@ -248,14 +248,15 @@ def test_an_interrupt_ends_blocking_code_with_keyboardinterrupt_inside_it(drive,
     shell.user_ns["press"] = threading.Timer(
         0.1, lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
     )
-    code = "import time\npress.start()\ntry:\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    seen = True\n    raise"
+    code = "import time\ntry:\n    press.start()\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    seen = True\n    raise"
     drive(cell(code))
     assert shell.user_ns["seen"] is True
 
 
 def test_an_interrupt_ends_awaiting_code(drive, shell):
-    code = "import asyncio\ntry:\n    await asyncio.sleep(60)\nexcept asyncio.CancelledError:\n    seen = True\n    raise"
-    drive(cell(code), beside=press)
+    shell.user_ns["press"] = press
+    code = "import asyncio\ntry:\n    asyncio.get_running_loop().call_soon(press)\n    await asyncio.sleep(60)\nexcept asyncio.CancelledError:\n    seen = True\n    raise"
+    drive(cell(code))
     assert shell.user_ns["seen"] is True
 
 

@@ -1,9 +1,9 @@
 """Kernels that are killed (`kill -9`) at random moments of streaming runs: everything logged 100 ms
 before is brought back.
 
-How it is known what was logged: in the kernel each event goes to a file of the test's own, with the
-machine's monotonic clock, before the log and its subscribers (the journal among them) see it. The
-test looks at the same clock just before it kills.
+How it is known what was logged: in the kernel each event goes to a file of the test's own before
+the log and its subscribers (the journal among them) see it, and after that the time, by the
+machine's monotonic clock. The test looks at the same clock just before it kills.
 
 `AGENT_NB_KILLS` says how many kernels die (4 if it is not set; 50 is the full proof).
 """
@@ -41,24 +41,29 @@ LONGEST = 2.2  # seconds from a run's first event to the latest kill; the run ta
 BEFORE = 0.1  # seconds before the kill from which on an event may be lost
 HOME = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")
 
-# What each kernel runs first. Each event that any log gets is written to SIDE, with the time and
-# without what the log stamps on it.
+# What each kernel runs first. Each event that any log gets is written to SIDE, without what the log
+# stamps on it, and then its number with the time when it was logged: a kernel that pauses in
+# between, and is killed, has not logged it.
 TELLING = """%load_ext agent_nb
-import json, os, time
+import itertools, json, os, time
 import msgspec
 from agent_nb.events.event_json import encode_event
 from agent_nb.events.log import EventLog
 
 side = os.open(SIDE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 append = EventLog.append
+numbers = itertools.count()
 
 def bare(event):
     stamps = {"seq": 0, "ts": 0.0, "run": "", "chunks": ""}
     return msgspec.structs.replace(event, **{name: stamps[name] for name in stamps.keys() & set(event.__struct_fields__)})
 
 def told(log, event):
-    os.write(side, (json.dumps([time.monotonic(), log.run, encode_event(bare(event)).decode()]) + "\\n").encode())
-    return append(log, event)
+    number = next(numbers)
+    os.write(side, (json.dumps([number, log.run, encode_event(bare(event)).decode()]) + "\\n").encode())
+    stamped = append(log, event)
+    os.write(side, (json.dumps([number, time.monotonic()]) + "\\n").encode())
+    return stamped
 
 EventLog.append = told
 """
@@ -94,7 +99,7 @@ CELL = "%%agent -m model -t scan,ask,python --approve auto\ngo on"
 
 class Lost(msgspec.Struct):
     """One killed kernel: its cell, and the events of its run as they were logged, with the seconds
-    that were left to live.
+    that were left to live, 0 for one that the log was about to take.
     """
 
     cell: str
@@ -120,9 +125,9 @@ def killed(kernel, side, cell):
     kernel.manager.provisioner.process.wait(30)
     *lines, _torn = side.read_text().split("\n")
     said = [json.loads(line) for line in lines]
-    return Lost(
-        cell, said[0][1], [(now - at, event) for at, run, event in said if run == said[0][1]]
-    )
+    run, logged = said[0][1], dict(line for line in said if len(line) == 2)
+    events = [(line[0], line[2]) for line in said if line[1] == run]
+    return Lost(cell, run, [(now - logged.get(number, now), event) for number, event in events])
 
 
 @pytest.fixture(scope="module")
@@ -225,8 +230,10 @@ def texts(log):
     return "".join(e.content for e in log.of("think", "respond") if not e.span)
 
 
-def streamed(one, left=0.0):
-    """The same, from the deltas that were logged more than `left` seconds before the kill."""
+def streamed(one, left=-1.0):
+    """The same, from the deltas that were logged more than `left` seconds before the kill; what the
+    log was about to take is logged 0 seconds before.
+    """
     deltas = [json.loads(event) for before, event in one.logged if before > left]
     return "".join(
         d.get("text", "")

@@ -53,13 +53,27 @@ def test_a_server_that_never_ends_its_answer_is_left_in_time(monkeypatch):
 
 
 def send_for_ever(server):
-    """Answer one request with a byte now and then, for 3 s."""
-    connection, _ = server.accept()
-    with connection, suppress(OSError):
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
-        for _ in range(60):
-            connection.sendall(b" ")
-            time.sleep(0.05)
+    """Answer one request with a byte now and then, for 3 s, unless the test has ended before."""
+    with suppress(OSError):
+        connection, _ = server.accept()
+        with connection:
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+            for _ in range(60):
+                connection.sendall(b" ")
+                time.sleep(0.05)
+
+
+def test_the_server_that_started_this_kernel_may_take_its_time(monkeypatch):
+    def fetch(server, seconds, sessions):
+        time.sleep(0.3)
+        sessions.append({"kernel": {"id": "k1"}, "path": server["path"]})
+
+    servers = [{"pid": pid, "root_dir": "/home", "path": f"{pid}.ipynb"} for pid in (1, 2)]
+    monkeypatch.setattr(notebook_path, "PATIENCE", 0.05)
+    monkeypatch.setattr(notebook_path, "_list_servers", lambda: servers)
+    monkeypatch.setattr(notebook_path, "_fetch_sessions", fetch)
+    monkeypatch.setenv("JPY_PARENT_PID", "2")
+    assert next(notebook_path.ask_servers("k1"), "") == "/home/2.ipynb"
 
 
 def test_a_strange_answer_of_another_program_names_no_notebook(monkeypatch):

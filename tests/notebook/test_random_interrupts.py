@@ -80,6 +80,22 @@ def calling(name, **args):
 
 notes = {}
 ip = get_ipython()
+together, held = 0, []  # how many requests are yet to come before one begins; those that have come
+
+async def begin(take):
+    while held:
+        made = take(held.pop(0))
+        if made is not None:  # ipykernel 7
+            await made
+
+def taken(message, take=ip.kernel.shell_stream._recv_callback):
+    "Let a cell begin when those behind it have come: no kernel aborts what it has not got."
+    global together
+    together -= 1
+    held.append(message)
+    return begin(take) if together <= 0 else None
+
+ip.kernel.shell_stream._recv_callback = taken
 
 def over():
     list(notes.values())[-1].append(time.monotonic())
@@ -141,6 +157,7 @@ class Cell:
     def __init__(self, kernel, number, scene, moment=None, twice=None):
         self.prompt = f"go {number}"
         self.code = SCENES[scene].format(self.prompt)
+        kernel.run("together = 3")
         sent = [kernel.send(self.code, cell="first", stdin=scene in OPEN)]
         sent += [
             kernel.send("%%agent -m behind --live\nnext", cell="second"),

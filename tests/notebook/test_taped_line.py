@@ -53,7 +53,8 @@ def test_an_opened_line_stays_open_until_it_says_something_else(lines):
     assert [update for _, update in lines] == [False, True]
 
 
-def test_a_cell_that_ends_at_once_shows_no_line(lines):
+def test_a_cell_that_ends_at_once_shows_no_line(lines, monkeypatch):
+    monkeypatch.setattr(taped_line, "_PAUSE", 60)  # s; this thread may pause, too
     line = start_line()
     line.redraw_soon()
     timer = line._timer

@@ -24,7 +24,7 @@ def test_ctrl_c_ends_the_run_and_the_next_cell_works(terminal):
     terminal.cell("%%agent -m model", "warm up", "", "")
     for line in ("%%agent -m slow", "hi", "", ""):
         terminal.type(line + "\n")
-    time.sleep(1)  # a person who loses patience
+    terminal.expect("● ")  # the run has begun; before, Ctrl-C is the prompt's
     start = time.monotonic()
     terminal.type("\x03")
     said = terminal.expect(r"\nIn \[\d+\]: ")
@@ -41,12 +41,9 @@ def test_ctrl_c_ends_the_run_and_the_next_cell_works(terminal):
 def test_ctrl_c_ends_an_awaited_run_with_one_line_and_the_next_cell_works(terminal):
     terminal.cell("from agent_nb import Agent")
     terminal.cell("stream = Agent(Scripted([{'text': 'x', 'delay': 60}]))('hi')")
-    terminal.cell(
-        "get_ipython().events.register('pre_run_cell', lambda info: print('begun') if 'await' in info.raw_cell else None)"
-    )
+    terminal.cell("_ = stream.log.subscribe(lambda event: print('begun:', event.type))")
     terminal.type("await stream\n")
-    terminal.expect("begun")
-    time.sleep(0.5)  # a person who loses patience
+    terminal.expect("begun: node")  # the model is asked
     terminal.type("\x03")
     said = terminal.expect(r"\nIn \[\d+\]: ")
     assert "agent: stopped (kernel interrupt)" in said

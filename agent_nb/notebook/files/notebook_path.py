@@ -2,8 +2,9 @@
 
 Why several sources: the protocol sends the cell's id only. Our runner sends the path, VS Code puts
 it into the namespace. Jupyter servers put it into the environment, where after a rename it may name
-a missing file or another notebook, and also answer requests: for about a second in all, and only
-the server that started this kernel (`SESSION`) is asked.
+a missing file or another notebook, and also answer requests. They are asked only if one of them
+started this kernel (`SESSION`): that one for as long as a busy server may take, since a run whose
+record is not found is asked of the model again; the others for about a second in all.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,9 @@ from ...wire import as_dict, as_list
 from ..runner_options import RunnerOptions
 
 SESSION = "JPY_SESSION_NAME"  # set by Jupyter servers: the path at the start of the kernel
-PATIENCE = 1.0  # seconds for all servers together
+PARENT = "JPY_PARENT_PID"  # set by Jupyter: the process that started this kernel
+PARENT_PATIENCE = 10.0  # seconds for the server that started this kernel, which may be busy
+PATIENCE = 1.0  # seconds for all other servers together
 _LONGEST_ANSWER = 1 << 22  # bytes of a server's answer that are read
 
 
@@ -62,12 +65,23 @@ def kernel_id() -> str:
 def ask_servers(kernel: str) -> Iterator[str]:
     """Yield the notebook paths that running Jupyter servers name for the kernel with this id.
 
-    The files may not exist. An unknown kernel ("") has no paths.
+    The files may not exist. An unknown kernel ("") has no paths. The server that started this
+    kernel is asked first.
     """
     if not kernel:
         return
-    deadline = time.monotonic() + PATIENCE
-    for server in _list_servers():
+    servers, parent = _list_servers(), os.environ.get(PARENT) or None
+    own = [server for server in servers if str(server.get("pid")) == parent]
+    yield from _ask_in_time(own, kernel, PARENT_PATIENCE)
+    yield from _ask_in_time([s for s in servers if s not in own], kernel, PATIENCE)
+
+
+def _ask_in_time(
+    servers: Iterable[Mapping[str, Any]], kernel: str, seconds: float
+) -> Iterator[str]:
+    """Yield the notebook paths that these servers name for a kernel within `seconds`."""
+    deadline = time.monotonic() + seconds
+    for server in servers:
         seconds_left = deadline - time.monotonic()
         if seconds_left <= 0:
             return
