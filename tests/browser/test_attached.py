@@ -7,6 +7,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from helpers.ports import take_port
 
 from agent_nb import events as ev
 from agent_nb.events.log import EventLog
@@ -23,7 +24,7 @@ class Remote:
     def __init__(self, run):
         self.log, self.answers = EventLog(run), []
         self.cancelled = threading.Event()
-        self.server = self._serve(0)
+        self.server = self._serve(take_port())  # it restarts there
         self.url = f"{self.server.url}/runs/{run}"
 
     def _serve(self, port):

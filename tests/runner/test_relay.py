@@ -10,7 +10,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from helpers.paths import python_path
+from helpers.paths import OPEN_FILES, open_files, python_path
 from nbformat.v4 import new_code_cell, new_notebook
 
 from agent_nb.cli.main import main
@@ -97,13 +97,12 @@ def test_a_reader_that_goes_away_does_not_stop_the_run():
     assert log.faults == []
 
 
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
+@pytest.mark.skipif(not OPEN_FILES.exists(), reason="needs /proc")
 def test_a_log_that_never_ends_holds_no_file_open(tmp_path):
-    before = len(os.listdir("/proc/self/fd"))
     log = EventLog("r")
     write_events(cell(str(tmp_path / "events")), log)
     log.append(RunStart())
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_files(tmp_path) == []
 
 
 def test_the_file_is_private_and_goes_with_the_runner():
