@@ -98,7 +98,7 @@ class Codec(Capabilities, frozen=True, kw_only=True):
         if framing is not None and framing not in MEDIA:
             raise UsageError(unknown_name("framing", framing, MEDIA))
         form, framing = form or self.forms[0], framing or self.framing
-        options = Options(form, framing, conversation, earlier, asked)
+        options = Options(form, framing, conversation=conversation, earlier=earlier, asked=asked)
         if self.fast:
             return self.fast[1](strict, options)
         losses = Losses(strict=strict)
