@@ -78,7 +78,7 @@ class JudgeScore:
         try:
             await stream
         except RunFailed as failure:
-            raise RunFailed(f"The judge scored no answer. {failure}", failure.run) from None
+            raise RunFailed(f"The judge failed. {failure}", failure.run) from None
         results = list(stream.results)
         return Scores(
             [_read_score(c, r) for c, r in zip(candidates, results, strict=True)],

@@ -241,9 +241,19 @@ def test_a_judge_that_fails_leaves_its_row_without_a_score():
 
 def test_a_judge_that_fails_on_every_row_is_named():
     failing = judge(lambda row: {"error": {"status": 400, "message": "no such model"}})
-    with pytest.raises(RunFailed, match=r"^The judge scored no answer\..*no such model") as failed:
+    with pytest.raises(RunFailed, match=r"^The judge failed\..*no such model") as failed:
         evaluated(score=failing, limit=12)
     assert failed.value.run.status == "error"
+
+
+def test_a_judge_that_fails_after_some_answers_is_named():
+    def verdict(row):
+        if row is DATA[2]:
+            return {"error": {"status": 400, "message": "too long"}}
+        return '{"score": 0.5, "reason": "so"}'
+
+    with pytest.raises(RunFailed, match=r"^The judge failed\..*too long"):
+        evaluated(score=judge(verdict), limit=12, on_error="raise")
 
 
 def test_a_judge_may_have_a_type_of_its_own():
