@@ -20,7 +20,7 @@ from typing import Any, Literal
 import msgspec
 
 from ..errors import WireError
-from ..wire import SSEDecoder, as_dict, as_list
+from ..wire import SSEDecoder, as_dict, as_list, dumps
 
 LARGEST_TEXT = 64 * 1024  # bytes of a text that is kept
 LARGEST_BODY = 16 * 1024 * 1024  # bytes of JSON or of a stream that is kept
@@ -77,7 +77,7 @@ class Body(msgspec.Struct, frozen=True):
         if self.kind == "stream":
             yield from map(_write_chunk, self.value)
         elif self.kind == "json":
-            yield _write_json(self.value).encode()
+            yield dumps(self.value).encode()
         elif self.kind == "text":
             yield str(self.value).encode("utf-8", "replace")
 
@@ -159,10 +159,6 @@ def _is_deep(value: Any) -> bool:
     return any(isinstance(inner, dict | list) for inner in level)
 
 
-def _write_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
 def _read_stream(data: bytes) -> Iterator[dict[str, Any]]:
     decoder = SSEDecoder()
     for frame in [*decoder.feed(data), *decoder.close(lenient=True)]:
@@ -179,6 +175,6 @@ def _read_stream(data: bytes) -> Iterator[dict[str, Any]]:
 
 def _write_chunk(chunk: Mapping[str, Any]) -> bytes:
     name = f"event: {chunk['event']}\n" if "event" in chunk else ""
-    text = _write_json(chunk["data"]) if "data" in chunk else str(chunk.get("text", ""))
+    text = dumps(chunk["data"]) if "data" in chunk else str(chunk.get("text", ""))
     lines = "".join(f"data: {line}\n" for line in text.split("\n"))
     return f"{name}{lines}\n".encode("utf-8", "replace")

@@ -77,6 +77,10 @@ class TapeIndex:
         for recording in self._recordings:
             self._by_key.setdefault(recording.key, []).append(recording)
 
+    def has_recording(self, request: Request) -> bool:
+        """Return whether a recorded request is equal to `request` but for what the masks find."""
+        return self._masks.make_key(request) in self._by_key
+
     def take_recording(
         self, request: Request, cell: str, used: set[str], *, errors: bool = True
     ) -> Recording | Miss:

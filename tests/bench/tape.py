@@ -23,6 +23,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from itertools import product
@@ -210,18 +211,22 @@ async def measure_delay(
             each.close()
 
 
-def measure_replay(shell: Any, urls: Mapping[str, str], rounds: int) -> None:
-    """Print how long 100 recorded calls take, beside the same answers from a dict and a server."""
+def measure_replay(shell: Any, urls: Mapping[str, str], chunks: int, rounds: int) -> None:
+    """Print how long 100 recorded calls take, beside the same answers from a dict and a server.
+
+    `chunks`: of each answer, 0: it is not streamed.
+    """
     import httpx
     import openai
 
-    prompts = [f"question {n}" for n in range(REPLAYED)]
-    answers = dict.fromkeys(prompts, WHOLE)
+    prompts = [f"question {n} of {chunks}" for n in range(REPLAYED)]
+    stream = b"".join(chunk_of(f" word{n}") for n in range(chunks)) + b"data: [DONE]\n\n"
+    answers = dict.fromkeys(prompts, stream if chunks else WHOLE)
+    kind = "text/event-stream" if chunks else "application/json"
 
     def look_up(request: httpx.Request) -> httpx.Response:
         prompt = json.loads(request.content)["messages"][0]["content"]
-        head = {"content-type": "application/json"}
-        return httpx.Response(200, headers=head, content=answers[prompt])
+        return httpx.Response(200, headers={"content-type": kind}, content=answers[prompt])
 
     from_dict = httpx.Client(transport=httpx.MockTransport(look_up))
     clients = {
@@ -231,8 +236,11 @@ def measure_replay(shell: Any, urls: Mapping[str, str], rounds: int) -> None:
 
     def ask_all(client: openai.OpenAI) -> None:
         for prompt in prompts:
-            message: Any = {"role": "user", "content": prompt}
-            client.chat.completions.create(model="bench", messages=[message])
+            asked: dict[str, Any] = {"messages": [{"role": "user", "content": prompt}]}
+            if chunks:
+                asked |= {"stream": True, "extra_body": {"chunks": chunks}}
+            answer = client.chat.completions.create(model="bench", **asked)
+            deque(answer if chunks else (), maxlen=0)
 
     shell.user_ns["ask"] = lambda: ask_all(clients["taped"])
     run_cell(shell, "ask()")  # records
@@ -245,7 +253,7 @@ def measure_replay(shell: Any, urls: Mapping[str, str], rounds: int) -> None:
             took[name].append(time.perf_counter() - start)
     best = {name: 1000 * min(seconds) for name, seconds in took.items()}
     print(
-        f"replay of {REPLAYED} calls       {best['taped']:.0f} ms beside {best['dict']:.0f} ms from a "
+        f"replay of {REPLAYED} calls, {chunks:3} chunks each  {best['taped']:.0f} ms beside {best['dict']:.0f} ms from a "
         f"dict: {best['taped'] / best['dict']:.2f} (bar 1.5), and {best['bare']:.0f} ms of a server "
         f"that answers at once: {best['taped'] / best['bare']:.2f}",
         flush=True,
@@ -323,7 +331,8 @@ def main(arguments: Iterable[str] | None = None) -> None:
                 asyncio.run(measure_delay(urls, concurrency, rounds, first))
             run_cell(shell, "%config AgentMagics.rerun = 'auto'")
             if find_spec("openai"):
-                measure_replay(shell, {"bare": bare, "taped": taped}, 5)
+                for chunks in (0, CHUNKS, 10 * CHUNKS):
+                    measure_replay(shell, {"bare": bare, "taped": taped}, chunks, 5)
             run_cell(shell, "%agent tape off")
         finally:
             server.kill()

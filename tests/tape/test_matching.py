@@ -1,12 +1,16 @@
 """Which recorded model call answers a request, and what a miss says."""
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent_nb.agent.masking.masks import Rule
-from agent_nb.tape import misses
+from agent_nb.tape import masks, misses
 from agent_nb.tape.exchange import Body, Exchange, Request, Response
 from agent_nb.tape.masks import TapeMasks
 from agent_nb.tape.matching import Miss, Recording, TapeIndex
+from agent_nb.wire.json_text import encode_canonical
 
 MASKS = TapeMasks([Rule(pattern=r"cost \d+", replace="cost …")])
 
@@ -92,6 +96,13 @@ def test_a_miss_names_the_field_of_the_nearest_request():
     ("recorded", "now"),
     [
         ("in /tmp/pytest-1/x.csv", "in /tmp/other/x.csv"),
+        (
+            r"in C:\Users\ann\AppData\Local\Temp\tmp1\x.csv",
+            r"in C:\Users\ann\AppData\Local\Temp\tmp2\x.csv",
+        ),
+        ("in /var/folders/a1/b2/T/c3/x.csv", "in /var/folders/a1/b2/T/d4/x.csv"),
+        ("<ipython-input-3-ab12>", "<ipython-input-4-cd34>"),
+        ("CURRENT DATE: 2026-01-02.", "CURRENT DATE: 2026-11-28."),
         ("<Model at 0x7f00aa11bb22>", "<Model at 0x7f00aa11bb33>"),
         ("File /tmp/ipykernel_12/34.py", "File /tmp/ipykernel_56/78.py"),
         ("Today's date: 2026-01-02.", "Today's date: 2026-11-28."),
@@ -109,11 +120,36 @@ def test_what_differs_by_chance_is_masked(recorded, now):
     assert answers(index, now) == ["first"]
 
 
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                *(
+                    r"/tmp",
+                    "/",
+                    r"\AppData\Local\Temp",
+                    "\\",
+                    "ipykernel_12",
+                    "<ipython-input-1-a>",
+                ),
+                *("34.py", "0x00aabb11", "Today is ", "CURRENT DATE: ", "2026-01-02", "1 May 2026"),
+                *("https://errors.pydantic.dev/2.1/", "HTTPS://", "TMP", "\n", " ", "x", "K", "İ"),
+            ]
+        )
+        | st.text(max_size=3)
+    ).map("".join)
+)
+def test_the_hints_of_a_mask_change_nothing_that_it_finds(text):
+    text = encode_canonical(text)
+    slow = [msgspec.structs.replace(mask, hints=()) for mask in masks.MASKS]
+    assert masks.mask_text(text, masks.MASKS) == masks.mask_text(text, slow)
+
+
 def test_a_mask_that_fits_one_field_alone_leaves_a_miss():
-    masks = TapeMasks([Rule(pattern='^"[0-9a-f]{4,}"$', replace="id")])
+    own = TapeMasks([Rule(pattern='^"[0-9a-f]{4,}"$', replace="id")])
     exchange = Exchange(request=request("abcd"), response=Response())
-    key = masks.make_key(exchange.request)
-    index = TapeIndex([Recording(exchange=exchange, key=key, record="first")], masks)
+    key = own.make_key(exchange.request)
+    index = TapeIndex([Recording(exchange=exchange, key=key, record="first")], own)
     why = index.take_recording(request("ef01"), "a", set()).why
     assert why == "the recorded request differs in what `normalize` masks"
 

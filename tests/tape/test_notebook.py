@@ -13,6 +13,7 @@ from tape.conftest import start_provider
 from agent_nb.cli.main import main
 from agent_nb.host.diverted import DIVERTED
 from agent_nb.models.keys import Key, collect_secrets
+from agent_nb.notebook.cell import taping
 from agent_nb.notebook.files import library
 from agent_nb.record.ipynb import read_notebook
 from agent_nb.record.notebook_file import NotebookRuns
@@ -332,6 +333,28 @@ def test_the_tape_follows_the_configured_mode(provider, loaded):
             run_cell("ask('you')")
     finally:
         run_cell("%agent tape off")
+
+
+def test_a_call_without_a_secret_is_replayed_without_a_search_for_secrets(
+    provider, loaded, monkeypatch
+):
+    """Collecting the secrets and redacting would take half of the time."""
+    monkeypatch.setenv("PERSONAL_TOKEN", "a-personal-token-1234")
+    ask_twice = "ask('hi'), ask('I am a-personal-token-1234')"
+    searches = []
+    redact = taping.redact_exchange
+    try:
+        loaded.run_cell("%agent tape").raise_error()
+        loaded.run_cell(LIBRARY).raise_error()
+        loaded.run_cell(ask_twice).raise_error()
+        monkeypatch.setattr(
+            taping, "redact_exchange", lambda *args: searches.append(1) or redact(*args)
+        )
+        loaded.run_cell(ask_twice).raise_error()
+    finally:
+        loaded.run_cell("%agent tape off")
+    assert len(provider.asked) == 2
+    assert len(searches) == 1
 
 
 def test_a_record_is_checked_once_however_many_calls_and_cells_are_there(
