@@ -83,6 +83,10 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def __post_init__(self) -> None:
         by_model(self.prices)  # raises ValueError for wrong prices
 
+    def __repr__(self) -> str:
+        # the address may have a password, and a header may be a key
+        return f"<Endpoint of the API {self.api}>"
+
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The configuration file. Raises ValueError for a new endpoint without a `base_url`."""

@@ -403,6 +403,8 @@ def test_a_key_never_shows_its_value(monkeypatch):
     assert key.value == KEY
     assert KEY not in repr(key)
     assert KEY not in repr(keys.Key.list_sources())
+    endpoint = config.Endpoint(base_url=f"https://me:{KEY}@lab/v1", headers={"api-key": KEY})
+    assert KEY not in repr(endpoint)
 
 
 def test_keys_are_looked_for_in_their_order(monkeypatch, tmp_path):
