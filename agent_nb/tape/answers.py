@@ -48,7 +48,7 @@ def _read_answer(exchange: Exchange, body: Body) -> TapedAnswer:
     if decoder is None or exchange.response.status >= 400 or body.kind not in ("json", "stream"):
         return TapedAnswer(b"".join(body.pieces()).decode("utf-8", "replace"))
     reader = AnswerReader(decoder)
-    events = [*(e for piece in body.pieces() for e in reader.feed(piece)), *reader.close()]
+    events = [*reader.feed(b"".join(body.pieces())), *reader.close()]
     text = "\n".join(e.content for e in events if isinstance(e, Respond))
     return TapedAnswer(text, [e for e in events if isinstance(e, Call)])
 

@@ -73,8 +73,8 @@ def make_log(
     decoder = make_decoder(exchange.request.path, response.status)
     if decoder is not None and response.status < 400 and response.body.kind in ("json", "stream"):
         reader = AnswerReader(decoder)
-        events = [event for piece in response.body.pieces() for event in reader.feed(piece)]
-        add_events(log, (e for e in events + reader.close() if not isinstance(e, Delta)), results)
+        events = [*reader.feed(b"".join(response.body.pieces())), *reader.close()]
+        add_events(log, (e for e in events if not isinstance(e, Delta)), results)
     end_log(log, exchange, reader, prices)
     return log
 
