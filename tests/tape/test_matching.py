@@ -12,6 +12,7 @@ from agent_nb.tape.masks import TapeMasks
 from agent_nb.tape.matching import Miss, Recording, TapeIndex
 from agent_nb.wire.json_text import encode_canonical
 
+FORM = '--{0}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n--{0}--\r\n'
 MASKS = TapeMasks([Rule(pattern=r"cost \d+", replace="cost …")])
 
 
@@ -113,6 +114,7 @@ def test_a_miss_names_the_field_of_the_nearest_request():
             "visit https://errors.pydantic.dev/2.14/v/int_type",
         ),
         ("cost 17 USD", "cost 18 USD"),
+        (FORM.format("0a" * 16), FORM.format("1b" * 16)),
     ],
 )
 def test_what_differs_by_chance_is_masked(recorded, now):
