@@ -357,6 +357,23 @@ def test_a_call_without_a_secret_is_replayed_without_a_search_for_secrets(
     assert len(searches) == 1
 
 
+def test_a_text_that_became_a_secret_gets_the_answer_recorded_since(provider, loaded, monkeypatch):
+    cell = "answer = ask('I am a-personal-token-1234')"
+    try:
+        loaded.run_cell("%agent tape").raise_error()
+        loaded.run_cell(LIBRARY).raise_error()
+        loaded.run_cell(cell).raise_error()
+        monkeypatch.setenv("PERSONAL_TOKEN", "a-personal-token-1234")
+        provider.words = ["newer"]
+        for mode in ("live", "auto"):
+            loaded.run_line_magic("config", f"AgentMagics.rerun = '{mode}'")
+            loaded.run_cell(cell).raise_error()
+            assert "newer" in loaded.user_ns["answer"]
+    finally:
+        loaded.run_cell("%agent tape off")
+    assert len(provider.asked) == 2
+
+
 def test_a_record_is_checked_once_however_many_calls_and_cells_are_there(
     provider, loaded, monkeypatch
 ):
