@@ -15,6 +15,7 @@ from agent_nb.host.diverted import DIVERTED
 from agent_nb.models.keys import Key, collect_secrets
 from agent_nb.notebook.cell import taping
 from agent_nb.notebook.files import library
+from agent_nb.notebook.files.recorded_runs import compare_notebooks
 from agent_nb.record.ipynb import read_notebook
 from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.outputs import read_published_record
@@ -102,6 +103,16 @@ def test_a_taped_notebook_is_replayed_without_its_server(recorded, provider, mon
     assert "2 model calls · gpt-5-mini · 22 in, 14 out · replayed" in json.dumps(
         again.notebook, ensure_ascii=False
     )
+
+
+@pytest.mark.kernel
+def test_each_call_of_a_cell_is_compared_with_the_same_call_before(recorded, provider):
+    before = Path(shutil.copy(recorded, recorded.with_name("before.ipynb")))
+    provider.words = ["changed"]
+    record(recorded)
+    for paths in ([recorded], [before, recorded]):
+        diffs = compare_notebooks(paths)
+        assert [[change.head for change in diff.changes] for diff in diffs] == [["answer"]] * 2
 
 
 @pytest.mark.kernel

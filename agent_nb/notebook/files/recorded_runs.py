@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, zip_longest
 from pathlib import Path
 
 from ...agent import Run
@@ -60,34 +60,57 @@ def _rows_with_calls(run: Run) -> list[Run]:
 def compare_notebooks(paths: Sequence[Path]) -> list[Diff]:
     """Return the differences between the runs of two notebooks, cell by cell.
 
-    Of each cell, the runs that a replay would try first are compared. With one notebook, each
-    cell's newest run is compared with the run before. Raises UsageError if there is nothing to
+    Of each cell, the runs of the newest execution are compared, in their order. With one notebook,
+    they are compared with those of the execution before. Raises UsageError if there is nothing to
     compare, or for more than two notebooks.
     """
     if len(paths) > 2:
         raise UsageError(f"diff compares one notebook or two, not {len(paths)}.")
-    if len(paths) == 2:
-        pairs = _pair_by_cell(read_runs(paths[:1]), read_runs(paths[1:]))
-    else:
-        pairs = _pair_newest(read_runs(paths, every=True))
-    return [compare_runs(a.log, b.log, cells=(a.cell, b.cell)) for a, b in pairs]
+    sides = [list(_read_executions(path)) for path in paths]
+    pairs = _pair_by_cell(*sides) if len(sides) == 2 else _pair_newest(*sides)
+    return [
+        compare_runs(
+            () if a is None else a.log,
+            () if b is None else b.log,
+            cells=("" if a is None else a.cell, "" if b is None else b.cell),
+        )
+        for before, now in pairs
+        for a, b in zip_longest(before, now)
+    ]
 
 
-def _pair_by_cell(first: Sequence[Run], second: Sequence[Run]) -> list[tuple[Run, Run]]:
-    """Return runs of two notebooks, paired by cell, or by position if no cell has a partner."""
+_Executions = tuple[Sequence[Run], Sequence[Run]]  # the runs of two executions of cells
+
+
+def _read_executions(path: Path) -> Iterator[_Executions]:
+    """Yield the runs of each cell's newest execution, and those of the one before, () if none."""
+    if path.suffix != NOTEBOOK_SUFFIX:
+        yield list(_read_file_runs(path, every=True)), ()
+        return
+    nb = NotebookRuns(load_notebook(path))
+    used_calls = nb.used_calls()
+    for cell, entries in groupby(nb.list_all(), key=lambda entry: entry.cell):
+        records = CellRecords(entry.record for entry in entries)
+        used = [*used_calls.get(cell, ()), (), ()]
+        newest = records.newest_execution(used[0])
+        rest = CellRecords(r for r in records if r not in newest or r.get("id") in used[1])
+        both = (newest, rest.newest_execution(used[1]))
+        one, other = ([Run(log_of(r), cell=cell, notebook=str(path)) for r in e] for e in both)
+        yield one, other
+
+
+def _pair_by_cell(first: list[_Executions], second: list[_Executions]) -> list[_Executions]:
+    """Return the newest executions, paired by cell, or by position if no cell has a partner."""
     if not first or not second:
         raise UsageError("There is no recorded run to compare.")
-    by_cell = {run.cell: run for run in second if run.cell}
-    pairs = [(run, by_cell[run.cell]) for run in first if run.cell in by_cell]
-    return pairs or list(zip(first, second, strict=False))
+    by_cell = {newest[0].cell: newest for newest, _ in second if newest[0].cell}
+    pairs = [(runs, by_cell[runs[0].cell]) for runs, _ in first if runs[0].cell in by_cell]
+    return pairs or [(one, other) for (one, _), (other, _) in zip(first, second, strict=False)]
 
 
-def _pair_newest(runs: Sequence[Run]) -> list[tuple[Run, Run]]:
-    """Return the two newest runs of each cell, of `runs` in which the oldest come first."""
-    by_cell: dict[str, list[Run]] = {}
-    for run in runs:
-        by_cell.setdefault(run.cell, []).append(run)
-    pairs = [(listed[-2], listed[-1]) for listed in by_cell.values() if len(listed) > 1]
+def _pair_newest(executions: list[_Executions]) -> list[_Executions]:
+    """Return the two newest executions of each cell, the older one first."""
+    pairs = [(before, newest) for newest, before in executions if before]
     if not pairs:
         raise UsageError("No cell has two recorded runs to compare. Name a second notebook.")
     return pairs
