@@ -115,6 +115,12 @@ def test_each_call_of_a_cell_is_compared_with_the_same_call_before(recorded, pro
         assert [[change.head for change in diff.changes] for diff in diffs] == [["answer"]] * 2
 
 
+def test_an_export_holds_each_call_of_a_cell(recorded, capsys):
+    assert main(["export", str(recorded)]) == 0
+    shown = capsys.readouterr().out
+    assert shown.index("❯ hi\n") < shown.index("❯ you\n")
+
+
 @pytest.mark.kernel
 def test_a_changed_prompt_fails_the_test_even_if_the_cell_catches_it(recorded, provider):
     nb = json.loads(recorded.read_text())

@@ -15,6 +15,7 @@ from ...record import (
     CellRecords,
     LogCalls,
     NotebookRuns,
+    Record,
     load_notebook,
     log_of,
     user_key,
@@ -28,10 +29,11 @@ def read_runs(
 ) -> Runs:
     """Return the runs of notebooks and event files whose id begins with `id_`.
 
-    Each cell yields the run that a replay would try first, or with `every` all its runs. With
-    `row_calls` a map is followed by the runs of those rows whose calls can run again: nothing else
-    shows these calls. Raises UsageError for a file that is neither a notebook nor an event file,
-    and, with `row_calls`, for a record with too many calls.
+    Each cell yields the run that a replay would try first, or all model calls of other code that
+    its newest execution used; with `every` all its runs. With `row_calls` a map is followed by the
+    runs of those rows whose calls can run again: nothing else shows these calls. Raises UsageError
+    for a file that is neither a notebook nor an event file, and, with `row_calls`, for a record
+    with too many calls.
     """
     runs = [run for path in paths for run in _read_file_runs(path, every) if run.id.startswith(id_)]
     return Runs([r for run in runs for r in (run, *(_rows_with_calls(run) if row_calls else ()))])
@@ -42,11 +44,19 @@ def _read_file_runs(path: Path, every: bool) -> Iterator[Run]:
     if path.suffix != NOTEBOOK_SUFFIX:
         yield Run(EventLog.of_events(decode(path)), notebook=str(path))
         return
-    entries = NotebookRuns(load_notebook(path)).list_all()
-    for cell, cell_entries in groupby(entries, key=lambda entry: entry.cell):
-        records = [entry.record for entry in cell_entries]
-        for record in records if every else CellRecords(records).rank(user_key())[:1]:
+    nb = NotebookRuns(load_notebook(path))
+    used_calls = nb.used_calls()
+    for cell, cell_entries in groupby(nb.list_all(), key=lambda entry: entry.cell):
+        records = CellRecords(entry.record for entry in cell_entries)
+        for record in records if every else _choose_first(records, used_calls.newest(cell)):
             yield Run(log_of(record), cell=cell, notebook=str(path))
+
+
+def _choose_first(records: CellRecords, used: Sequence[str]) -> list[Record]:
+    """Return what a replay would try first: a run, or all calls that code has made (`used`)."""
+    first = records.rank(user_key())[:1]
+    taped = [r for r in records.newest_execution(used) if r.get("tape")]
+    return taped if first[0].get("tape") and (used or first[0] in taped) else first
 
 
 def _rows_with_calls(run: Run) -> list[Run]:
