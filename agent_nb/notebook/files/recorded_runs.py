@@ -76,7 +76,7 @@ def compare_notebooks(paths: Sequence[Path]) -> list[Diff]:
     """
     if len(paths) > 2:
         raise UsageError(f"diff compares one notebook or two, not {len(paths)}.")
-    sides = [list(_read_executions(path)) for path in paths]
+    sides = [list(_read_executions(path, earlier=len(paths) == 1)) for path in paths]
     pairs = _pair_by_cell(*sides) if len(sides) == 2 else _pair_newest(*sides)
     return [
         compare_runs(
@@ -92,8 +92,8 @@ def compare_notebooks(paths: Sequence[Path]) -> list[Diff]:
 _Executions = tuple[Sequence[Run], Sequence[Run]]  # the runs of two executions of cells
 
 
-def _read_executions(path: Path) -> Iterator[_Executions]:
-    """Yield the runs of each cell's newest execution, and those of the one before, () if none."""
+def _read_executions(path: Path, *, earlier: bool) -> Iterator[_Executions]:
+    """Yield the runs of each cell's newest execution and, if `earlier`, of the one before."""
     if path.suffix != NOTEBOOK_SUFFIX:
         yield list(_read_file_runs(path, every=True)), ()
         return
@@ -104,7 +104,7 @@ def _read_executions(path: Path) -> Iterator[_Executions]:
         used = [*used_calls.get(cell, ()), (), ()]
         newest = records.newest_execution(used[0])
         rest = CellRecords(r for r in records if r not in newest or r.get("id") in used[1])
-        both = (newest, rest.newest_execution(used[1]))
+        both = (newest, rest.newest_execution(used[1]) if earlier else [])
         one, other = ([Run(log_of(r), cell=cell, notebook=str(path)) for r in e] for e in both)
         yield one, other
 
