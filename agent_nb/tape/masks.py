@@ -69,6 +69,8 @@ MASKS = tuple(
             "https://errors.pydantic.dev/…/",
             ("errors.pydantic.dev",),
         ),
+        # what divides the parts of a form, such as that of a file which is uploaded
+        (r'--[0-9a-f]{32}(?=\\r\\nContent-|--\\r\\n")', "--…", ("--",)),
     )
 )
 _LOOPBACK = re.compile(r"(?i)^(https?://(?:localhost|127\.[\d.]+|\[::1\])):\d+(?=/|$)")

@@ -18,7 +18,8 @@ from ..record import Record, read_start_time
 from .exchange import RETRIED, Exchange, Request
 from .masks import TapeMasks
 from .misses import describe_miss
-from .packed import read_exchange
+from .packed import digest_body, read_exchange
+from .redaction import LABEL
 
 
 class Recording(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,14 +73,22 @@ class TapeIndex:
         used: Mapping[str, Sequence[Sequence[str]]] = {},
     ) -> None:
         self._masks, self._used = masks, used
-        self._recordings = [r for r in recordings if r.exchange.is_replayable]
+        every = list(recordings)
+        self._recordings = [r for r in every if r.exchange.is_replayable]
+        self._not_served = {r.key for r in every if not r.exchange.is_replayable}
         self._by_key: dict[str, list[Recording]] = {}
         for recording in self._recordings:
             self._by_key.setdefault(recording.key, []).append(recording)
+        # what comes before the first secret of the recorded requests that held any
+        self._before_secrets = {k.partition(LABEL)[0] for k in self._by_key if LABEL in k}
 
     def has_recording(self, request: Request) -> bool:
-        """Return whether a recorded request is equal to `request` but for what the masks find."""
-        return self._masks.make_key(request) in self._by_key
+        """Return whether a recorded request is equal to `request` but for what the masks find.
+
+        False, too, if a newer one may equal it once its secrets are redacted.
+        """
+        key = self._masks.make_key(request)
+        return key in self._by_key and not any(map(key.startswith, self._before_secrets))
 
     def take_recording(
         self, request: Request, cell: str, used: set[str], *, errors: bool = True
@@ -103,9 +112,20 @@ class TapeIndex:
         if candidates:
             count = len({r.record for r in candidates} & used)
             return Miss(f"the request was recorded {count} times, and is sent once more")
+        if why := self._explain_unserved(request, key) if self._recordings else "":
+            return Miss(why)
         own_first = sorted(self._recordings, key=lambda r: r.cell != cell)
         recorded = [(r.key, r.exchange.request) for r in own_first]
         return Miss(describe_miss(request, key, recorded, self._masks))
+
+    def _explain_unserved(self, request: Request, key: str) -> str:
+        """Return why a request is not stored, or why its recorded answer is not served, else ""."""
+        if request.body.kind == "digest":
+            return "its body is not text, or is too large to be stored"
+        digest = msgspec.structs.replace(request, body=digest_body(request.body))
+        if self._not_served & {key, self._masks.make_key(digest)}:
+            return "the recorded answer broke off, is not text, or is too large to be stored"
+        return ""
 
     def _in_order(self, candidates: Sequence[Recording], cell: str) -> list[Recording]:
         """Return the recordings to try, in the order that the rules of the file give."""

@@ -73,12 +73,13 @@ def _without_bodies(exchange: Exchange) -> Exchange:
     request, response = exchange.request, exchange.response
     return msgspec.structs.replace(
         exchange,
-        request=msgspec.structs.replace(request, body=_digest(request.body)),
-        response=msgspec.structs.replace(response, body=_digest(response.body)),
+        request=msgspec.structs.replace(request, body=digest_body(request.body)),
+        response=msgspec.structs.replace(response, body=digest_body(response.body)),
     )
 
 
-def _digest(body: Body) -> Body:
+def digest_body(body: Body) -> Body:
+    """Return what a record holds of a body that is too large."""
     data = b"".join(body.pieces())
     return Body("digest", {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)})
 

@@ -6,12 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_nb.agent.masking.masks import Rule
+from agent_nb.record.packing import Home
 from agent_nb.tape import masks, misses
 from agent_nb.tape.exchange import Body, Exchange, Request, Response
 from agent_nb.tape.masks import TapeMasks
 from agent_nb.tape.matching import Miss, Recording, TapeIndex
+from agent_nb.tape.packed import ExchangePacker, unpack_exchange
 from agent_nb.wire.json_text import encode_canonical
 
+FORM = '--{0}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n--{0}--\r\n'
 MASKS = TapeMasks([Rule(pattern=r"cost \d+", replace="cost …")])
 
 
@@ -93,6 +96,34 @@ def test_a_miss_names_the_field_of_the_nearest_request():
 
 
 @pytest.mark.parametrize(
+    "response",
+    [
+        {"complete": False},
+        {"body": Body.read(bytes(range(256)))},
+        {"body": Body("json", [n * 7919 % 1_000_003 for n in range(900_000)])},
+    ],
+)
+def test_a_miss_says_that_the_recorded_answer_is_not_served(response):
+    exchange = Exchange(request=request("hi"), response=Response(**response))
+    packed = ExchangePacker(Home("")).pack(exchange, [])
+    exchange = unpack_exchange(packed.value, packed.payloads, [])
+    key = MASKS.make_key(exchange.request)
+    index = TapeIndex(
+        [recording("you", "other"), Recording(exchange=exchange, key=key, record="first")], MASKS
+    )
+    assert answers(index, "hi") == [
+        "the recorded answer broke off, is not text, or is too large to be stored"
+    ]
+    assert "messages[0].content differs" in answers(index, "he")[0]
+
+
+def test_a_miss_says_that_the_body_of_a_request_is_not_stored():
+    upload = Request(provider="openai", path="/audio", body=Body.read(bytes(range(256))))
+    why = TapeIndex([recording("hi", "first")], MASKS).take_recording(upload, "a", set()).why
+    assert why == "its body is not text, or is too large to be stored"
+
+
+@pytest.mark.parametrize(
     ("recorded", "now"),
     [
         ("in /tmp/pytest-1/x.csv", "in /tmp/other/x.csv"),
@@ -113,6 +144,7 @@ def test_a_miss_names_the_field_of_the_nearest_request():
             "visit https://errors.pydantic.dev/2.14/v/int_type",
         ),
         ("cost 17 USD", "cost 18 USD"),
+        (FORM.format("0a" * 16), FORM.format("1b" * 16)),
     ],
 )
 def test_what_differs_by_chance_is_masked(recorded, now):

@@ -15,6 +15,7 @@ from agent_nb.host.diverted import DIVERTED
 from agent_nb.models.keys import Key, collect_secrets
 from agent_nb.notebook.cell import taping
 from agent_nb.notebook.files import library
+from agent_nb.notebook.files.recorded_runs import compare_notebooks
 from agent_nb.record.ipynb import read_notebook
 from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.outputs import read_published_record
@@ -102,6 +103,22 @@ def test_a_taped_notebook_is_replayed_without_its_server(recorded, provider, mon
     assert "2 model calls · gpt-5-mini · 22 in, 14 out · replayed" in json.dumps(
         again.notebook, ensure_ascii=False
     )
+
+
+@pytest.mark.kernel
+def test_each_call_of_a_cell_is_compared_with_the_same_call_before(recorded, provider):
+    before = Path(shutil.copy(recorded, recorded.with_name("before.ipynb")))
+    provider.words = ["changed"]
+    record(recorded)
+    for paths in ([recorded], [before, recorded]):
+        diffs = compare_notebooks(paths)
+        assert [[change.head for change in diff.changes] for diff in diffs] == [["answer"]] * 2
+
+
+def test_an_export_holds_each_call_of_a_cell(recorded, capsys):
+    assert main(["export", str(recorded)]) == 0
+    shown = capsys.readouterr().out
+    assert shown.index("❯ hi\n") < shown.index("❯ you\n")
 
 
 @pytest.mark.kernel
@@ -355,6 +372,23 @@ def test_a_call_without_a_secret_is_replayed_without_a_search_for_secrets(
         loaded.run_cell("%agent tape off")
     assert len(provider.asked) == 2
     assert len(searches) == 1
+
+
+def test_a_text_that_became_a_secret_gets_the_answer_recorded_since(provider, loaded, monkeypatch):
+    cell = "answer = ask('I am a-personal-token-1234')"
+    try:
+        loaded.run_cell("%agent tape").raise_error()
+        loaded.run_cell(LIBRARY).raise_error()
+        loaded.run_cell(cell).raise_error()
+        monkeypatch.setenv("PERSONAL_TOKEN", "a-personal-token-1234")
+        provider.words = ["newer"]
+        for mode in ("live", "auto"):
+            loaded.run_line_magic("config", f"AgentMagics.rerun = '{mode}'")
+            loaded.run_cell(cell).raise_error()
+            assert "newer" in loaded.user_ns["answer"]
+    finally:
+        loaded.run_cell("%agent tape off")
+    assert len(provider.asked) == 2
 
 
 def test_a_record_is_checked_once_however_many_calls_and_cells_are_there(
