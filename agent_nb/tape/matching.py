@@ -15,11 +15,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from ..record import Record, read_start_time
+from ..wire import redact_text
 from .exchange import RETRIED, Exchange, Request
 from .masks import TapeMasks
 from .misses import describe_miss
 from .packed import digest_body, read_exchange
-from .redaction import LABEL
 
 
 class Recording(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,16 +79,14 @@ class TapeIndex:
         self._by_key: dict[str, list[Recording]] = {}
         for recording in self._recordings:
             self._by_key.setdefault(recording.key, []).append(recording)
-        # what comes before the first secret of the recorded requests that held any
-        self._before_secrets = {k.partition(LABEL)[0] for k in self._by_key if LABEL in k}
 
-    def has_recording(self, request: Request) -> bool:
-        """Return whether a recorded request is equal to `request` but for what the masks find.
+    def has_recording(self, request: Request, secrets: Mapping[str, str]) -> bool:
+        """Return whether a recorded request is equal to `request`, which holds none of `secrets`.
 
-        False, too, if a newer one may equal it once its secrets are redacted.
+        `secrets`: values by name. What the masks find counts as equal.
         """
         key = self._masks.make_key(request)
-        return key in self._by_key and not any(map(key.startswith, self._before_secrets))
+        return key in self._by_key and redact_text(key, secrets) == key
 
     def take_recording(
         self, request: Request, cell: str, used: set[str], *, errors: bool = True

@@ -29,7 +29,6 @@ from .columns import INDEXES
 from .exchange import Body, Exchange, Request
 
 OPAQUE = frozenset({"signature", "thought_signature", "thoughtSignature", "encrypted_content"})
-LABEL = "[redacted "  # how what replaces a secret begins
 _SHORTEST_SECRET = 8  # characters, in a header, a query or a body
 _key_header = re.compile(r"auth|token|secret|cookie|password|signature|api[-_]?key|-key$").search
 _OAUTH = r"(?:access|refresh|id|subject|actor)[-_]?token"
@@ -84,7 +83,7 @@ def find_secrets(
     keys = [*_list_keys(request, headers), *_list_answer_keys(answer or Body())]
     for name, value in dict.fromkeys(keys):
         # the record of a redirect has redacted keys, and the client sends them on
-        if value.startswith(LABEL) or len(value) < _SHORTEST_SECRET or value.isspace():
+        if value.startswith("[redacted ") or len(value) < _SHORTEST_SECRET or value.isspace():
             continue
         names = (f"{name} {n}" if n > 1 else name for n in count(1))
         secrets[next(each for each in names if each not in secrets)] = value

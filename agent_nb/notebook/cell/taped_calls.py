@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 
 import msgspec
 
 from ...agent import Run
 from ...events import EventLog
+from ...models import collect_secrets
 from ...record import Journal
 from ...tape import CallJournal, Exchange, make_logs
 from .executions import Execution
@@ -54,6 +56,11 @@ class CellCalls:
         self.ordinal = 0  # of the last record
         self.journals: list[CallJournal] = []  # of the calls that were sent
         self.line = LiveLine(execution.cell, execution.id, self._count_calls)
+
+    @cached_property
+    def secrets(self) -> Mapping[str, str]:
+        """The secret values that were known at the first call, by name."""
+        return collect_secrets()
 
     @property
     def is_live(self) -> bool:

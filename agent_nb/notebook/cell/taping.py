@@ -144,9 +144,9 @@ class NotebookTape:
             if calls.is_live:
                 return self._go_live(calls, request, headers)
             index, redacted = calls.served.index, request
-            # most requests hold no secret, and equal their recording as they are: redacting them
-            # and collecting the secrets would take half the time of a replay
-            if not index.has_recording(request):
+            # most requests hold no secret, and equal their recording as they are: collecting the
+            # secrets for each, and redacting it, would take half the time of a replay
+            if not index.has_recording(request, calls.secrets):
                 exchange = Exchange(request=request, response=Response())
                 redacted = self._redact(exchange, headers).request
             cell, only_replays = calls.execution.cell.id, calls.mode == "replay"
