@@ -209,7 +209,7 @@ def check_notebooks(arguments: Arguments) -> int:
     if arguments.json:
         show_json([report.to_builtins() for report in reports])
     elif len(reports) != 1:
-        print_lines(Report.summarize(reports) or "This shard holds no notebooks.")
+        print_lines(Report.summarize(reports) if reports else "This shard holds no notebooks.")
     if arguments.junit:  # last: if it cannot be written, the results have been shown
         write_output(Report.render_junit(reports), Path(arguments.junit))
     return OK if all(r.ok for r in reports) else FAILED
