@@ -195,6 +195,20 @@ def test_a_stopped_cell_fails_the_notebook_and_no_later_cell_runs(notebook, caps
     assert (record["status"], log_of(record)[-1].status) == ("interrupted", "interrupted")
 
 
+def test_cells_that_did_not_run_show_no_run_and_lose_none(notebook, capsys):
+    awaited = "from agent_nb import Agent\nawait Agent('scripted/script.json')('How many?')"
+    path = notebook(awaited, "", AGENT, script=["Hello."])
+    assert main(["run", "--live", "--inplace", str(path)]) == 0
+    nb = read(path)
+    nb["cells"][2]["metadata"]["tags"] = ["skip-execution"]
+    nb["cells"][3]["source"] = "1 / 0"
+    path.write_text(json.dumps(nb))
+    capsys.readouterr()
+    assert main(["run", "--live", "--inplace", "--json", str(path)]) == 1
+    assert json.loads(capsys.readouterr().out)[0]["runs"] == []
+    assert NotebookRuns(read(path)).by_cell().keys() == {"cell0", "cell2"}
+
+
 @pytest.mark.long
 def test_json_for_programs(notebook, capsys):
     path = notebook(AGENT)
