@@ -219,6 +219,19 @@ def test_a_loop_that_is_cancelled_while_it_waits_stops_the_map():
     assert anyio.run(main) == (["interrupted"] * 3, "interrupted")
 
 
+def test_a_map_stopped_before_its_first_answer_is_not_called_too_large():
+    silent = Silent(["x"])
+
+    async def main():
+        stream = Agent(silent, secrets={}).map(TEXTS, "{{ text }}").start()
+        await until(lambda: silent.asked == len(TEXTS))
+        stream.cancel()
+        await stream
+        return stream.run
+
+    assert anyio.run(main).log.of("error") == []
+
+
 def test_a_map_says_how_far_it_is_and_that_it_is_to_be_awaited():
     async def main():
         stream = agent().map(TEXTS, "Classify {{ text }}", limit=2)
