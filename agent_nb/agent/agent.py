@@ -68,6 +68,8 @@ class PromptAgent(Configuration):
         that ended in an error. The call raises UsageError on an empty prompt without attachments,
         an attachment that cannot be sent, an unknown `context` and, unless offline, as `Basis.of`.
         """
+        if not isinstance(prompt, str):  # such as a missing value of a frame
+            raise UsageError(f"The prompt is of type {type(prompt).__name__}. Give a text.")
         prompt, *notes = clean_value((prompt, *notes))
         if not prompt.strip() and not attachments:
             raise UsageError("The prompt is empty. Write what the agent should do.")

@@ -26,6 +26,7 @@ from ..events import EventLog
 from ..tools import ApprovalSource, Decision, Question
 
 Scope = Literal["once", "args", "tool", "run", "kernel"]
+INTERVAL = 0.25  # s between two looks for a client that may connect again
 # whether this context is part of the run of a sub-agent, which is not announced
 _nested: ContextVar[bool] = ContextVar("agent_nb_below", default=False)
 
@@ -38,18 +39,25 @@ class Questions:
 
     def __init__(self) -> None:
         self._conditions: list[Callable[[], bool]] = []
+        self._returns: list[Callable[[], bool]] = []
         self._local_source: ApprovalSource | None = None
         # call id -> where a remote answer arrives, and the question
         self._open: dict[str, tuple[asyncio.Future[Decision], Question]] = {}
 
     @property
     def reachable(self) -> bool:
-        """Whether a remote answer is possible now."""
-        return any(listens() for listens in self._conditions)
+        """Whether a remote answer is possible now, or once a client has connected again."""
+        return any(holds() for holds in [*self._conditions, *self._returns])
 
-    def reachable_while(self, listening: Callable[[], bool]) -> None:
-        """Let a question without a local answer wait, if `listening` or an earlier one is true."""
+    def reachable_while(
+        self, listening: Callable[[], bool], returning: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Let a question without a local answer wait, if `listening` or an earlier one is true.
+
+        `returning`: whether a client has just left; a question waits that long for one to listen.
+        """
         self._conditions.append(listening)
+        self._returns.append(returning)
 
     def fall_back_to(self, local: ApprovalSource, *, keep: bool = False) -> None:
         """Ask `local`, such as a cell, if the agent has no source; `keep`: an earlier one stays."""
@@ -114,7 +122,11 @@ class Questions:
                     return decision
             finally:
                 await _cancel_question(asking)
-        return None if is_open() and not self.reachable else await remote
+        while is_open() and not any(listens() for listens in self._conditions):
+            if not self.reachable:
+                return None
+            await asyncio.wait([remote], timeout=INTERVAL)
+        return await remote
 
     def find_open(self, call_id: str) -> Question | None:
         """Return the open question about a call, or None."""

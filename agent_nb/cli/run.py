@@ -116,6 +116,8 @@ class _Execution:
         from .run_summary import summary_line
 
         path, target = paths
+        is_same = path.resolve() == target.resolve()
+        before = _read_bytes(path) if is_same else None
         with self._make_relay() as relay:
             outcome = execute_notebook(
                 path,
@@ -124,9 +126,16 @@ class _Execution:
                 prepare=lambda nb: inject_parameters(nb, self._values),
                 early_kernels=early_kernels,
             )
-        is_same = path.resolve() == target.resolve()
-        write_checked(lambda: outcome.write(target, over=is_same), target)
+        # a front end may have saved it meanwhile, with work that must not be lost
+        is_changed = is_same and _read_bytes(path) != before
+        if is_changed:
+            target = path.with_name(path.stem + COPY_SUFFIX)
+        write_checked(lambda: outcome.write(target, over=is_same and not is_changed), target)
         report = _make_report(path, target, outcome)
+        if is_changed:
+            changed = f"the file has changed while it ran: its runs are in {target}"
+            failure = "; ".join(filter(None, (outcome.failure, changed)))
+            report |= {"ok": False, "failure": failure}
         if relay and relay.losses:
             print_complaint(f"{path}: not written as {self._arguments.stream}:\n{relay.losses}")
         if self._arguments.json:
@@ -209,7 +218,7 @@ def check_notebooks(arguments: Arguments) -> int:
     if arguments.json:
         show_json([report.to_builtins() for report in reports])
     elif len(reports) != 1:
-        print_lines(Report.summarize(reports) or "This shard holds no notebooks.")
+        print_lines(Report.summarize(reports) if reports else "This shard holds no notebooks.")
     if arguments.junit:  # last: if it cannot be written, the results have been shown
         write_output(Report.render_junit(reports), Path(arguments.junit))
     return OK if all(r.ok for r in reports) else FAILED
@@ -280,6 +289,13 @@ def _choose_targets(arguments: Arguments) -> list[tuple[Path, Path]]:
     for _, target in targets:
         write_checked(partial(_check_target, target), target)
     return targets
+
+
+def _read_bytes(path: Path) -> bytes | None:
+    """Return the bytes of a file; None if it cannot be read."""
+    with suppress(OSError):
+        return path.read_bytes()
+    return None
 
 
 def _check_target(path: Path) -> None:

@@ -55,8 +55,8 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
     - `goes_on` returns whether to run the next cell after the failed cell that it gets.
     - `signers`: each request names the records that they have signed.
 
-    After the execution, `failures` and `reached` (the number of the last cell that began) are its
-    outcome.
+    After the execution, `failures`, `reached` (the number of the last cell that began) and `ran`
+    (the ids of the cells up to it that no tag skips) are its outcome.
     """
 
     def __init__(
@@ -75,6 +75,7 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         self._signers = signers
         self.failures: list[Failure] = []
         self.reached = 0
+        self.ran = set[str]()
         self._goes_on = goes_on
         self._options = runner_options
         self._environment = environment
@@ -240,6 +241,8 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
         if cell.cell_type == "code":
             self._on_cell(cell_index, len(self.nb.cells), cell.source)
         self._cell, self.reached = cell, cell_index + 1
+        if self.skip_cells_with_tag not in as_list(cell.metadata.get("tags")):
+            self.ran.add(cell_id(cell))
         try:
             return await super().async_execute_cell(cell, cell_index, **options)
         except CellExecutionError as fault:

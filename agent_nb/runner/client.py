@@ -124,16 +124,15 @@ def execute_notebook(
     with tempfile.TemporaryFile() if started is None else started.output as output:
         _run(client, output)
     numbers = {cell_id(cell): number for number, cell in enumerate(nb.cells, 1)}
-    runs = [(numbers[cell], run) for cell, run in RunNumbers.list_all(nb)]
+    # the outputs of cells that did not run come from an earlier execution
+    runs = [(numbers[cell], run) for cell, run in RunNumbers.list_all(nb) if cell in client.ran]
     # for the file: records move from the outputs into the metadata (a test writes no file)
     if not options.strict:
         NotebookRuns(nb).remove_widgets()
         NotebookRuns(nb).lift()
     # cells that ran, and whose Python code began no run now, lose the runs of earlier executions
     if options.rerun == "live":
-        NotebookRuns(nb).remove_stale_runs(
-            {cell_id(cell) for cell in nb.cells[: client.reached]}, began
-        )
+        NotebookRuns(nb).remove_stale_runs(client.ran, began)
     return Outcome(nb, runs, client.failures, client.reached)
 
 

@@ -107,27 +107,25 @@ def check_notebook(
             goes_on=lambda cell: options.keep_going or agent_cell(source_of(cell)) is not None,
             early_kernels=early_kernels,
         )
-    # the outputs of cells that did not run come from an earlier execution
-    shown_runs = [(number, run) for number, run in outcome.runs if number <= outcome.reached]
     missing_extra = _find_missing_extra(outcome.failures)
     checks = checked.result()
     problems = list(
-        find_problems(nb, checks, shown_runs, outcome, signers, missing_extra=missing_extra)
+        find_problems(nb, checks, outcome.runs, outcome, signers, missing_extra=missing_extra)
     )
     failing = [p for p in problems if not p.warning or options.strict_tools]
     if failing or not missing_extra:
         # `find_problems` reports failures of cells only, and none if an extra is missing
         others = [f for f in outcome.failures if missing_extra or not f.cell]
         failing += [Problem(text=str(f), cell=f.cell, kind=f.kind, stale=False) for f in others]
-    masked, patterns = _list_masked(shown_runs)
-    unseen = [str(name) for _, run in shown_runs for name in as_list(run.get("unseen"))]
+    masked, patterns = _list_masked(outcome.runs)
+    unseen = [str(name) for _, run in outcome.runs for name in as_list(run.get("unseen"))]
     unseen += find_unseen_displays(nb, outcome)
     return Report(
         notebook=str(path),
         problems=tuple(failing),
         warnings=tuple(p for p in problems if p not in failing),
-        runs=sum(bool(run.get("replayed")) for _, run in shown_runs),
-        scripted=sum(bool(run.get("scripted")) for _, run in shown_runs),
+        runs=sum(bool(run.get("replayed")) for _, run in outcome.runs),
+        scripted=sum(bool(run.get("scripted")) for _, run in outcome.runs),
         skipped="" if failing else missing_extra,
         masked=masked,
         patterns=patterns,

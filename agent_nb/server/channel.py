@@ -13,6 +13,7 @@ Rules
 from __future__ import annotations
 
 import inspect
+import math
 import threading
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
@@ -115,6 +116,7 @@ class Channel:
         self.status = "running"
         self.seq = 0  # `seq` of the newest stored event
         self.epoch = shared.epoch
+        self.left = -math.inf  # monotonic s at which a reader left last
         self.log = log
         self._shared = shared
         self._entries: list[Entry] = []

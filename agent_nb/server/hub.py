@@ -147,6 +147,12 @@ class Hub:
         """Return the number of subscriptions to a run, or to all runs ("")."""
         return len(self._list_readers(run))
 
+    def had_reader(self, run: str, seconds: float) -> bool:
+        """Return whether a reader of a run of this process left in the last `seconds`."""
+        with self.shared.lock:
+            channel = self._channels.get(run)
+        return channel is not None and time.monotonic() < channel.left + seconds
+
     def _list_readers(self, run: str) -> list[Subscription]:
         with self.shared.lock:
             groups = self._subscriptions.items()
@@ -160,6 +166,8 @@ class Hub:
             self._subscriptions[subscription.run] = [s for s in readers if s is not subscription]
             if not self._subscriptions[subscription.run]:
                 del self._subscriptions[subscription.run]
+            if channel := self._channels.get(subscription.run):
+                channel.left = time.monotonic()
 
     def close(self) -> None:
         """End every subscription as the server shuts down; runs continue."""

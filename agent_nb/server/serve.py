@@ -32,6 +32,9 @@ from .redis.hub import open_hub
 if TYPE_CHECKING:
     from .app import Server
 
+# s for which a question waits for a client to connect again; longer than the waits of `attach`
+RETURN = 15.0
+
 
 class Serving:
     """The handle of a running server: `url`, `token`, `runs`, `stop()`.
@@ -90,7 +93,10 @@ class Serving:
         published = next((channel for channel in hub.channels() if channel.run == log.run), None)
         if published is not None and published.log is not log:
             return  # a replay, from a record, of a run that is published already
-        announced.questions.reachable_while(lambda: self.running and hub.listeners(log.run) > 0)
+        announced.questions.reachable_while(
+            lambda: self.running and hub.listeners(log.run) > 0,
+            lambda: self.running and hub.had_reader(log.run, RETURN),
+        )
         ended = log.ended
         hub.attach(
             log,

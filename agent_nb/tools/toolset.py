@@ -78,7 +78,8 @@ class Toolset:
         """
         if isinstance(wanted, Toolset):
             return wanted
-        items = [wanted] if is_a(wanted, Server) or isinstance(wanted, str) else list(wanted)
+        is_one = is_a(wanted, Server) or isinstance(wanted, str) or not is_a(wanted, Iterable)
+        items = [wanted] if is_one else list(wanted)
         tools: list[Tool] = []
         late: list[Reference] = []
         for item in _split_names(items):

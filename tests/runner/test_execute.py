@@ -195,6 +195,30 @@ def test_a_stopped_cell_fails_the_notebook_and_no_later_cell_runs(notebook, caps
     assert (record["status"], log_of(record)[-1].status) == ("interrupted", "interrupted")
 
 
+def test_in_place_a_file_that_was_saved_meanwhile_stays(notebook, capsys):
+    saving = "import pathlib; file = pathlib.Path('n.ipynb'); text = file.read_text()"
+    path = notebook(AGENT, f"{saving}; file.write_text(text.replace('A title', 'My title'))")
+    assert main(["run", "--live", "--inplace", str(path)]) == 1
+    assert "has changed while it ran: its runs are in " in capsys.readouterr().err
+    assert read(path)["cells"][0]["source"] == ["# My title"]
+    copy = read(path.with_name("n.run.ipynb"))
+    assert NotebookRuns(copy).by_cell().keys() == {"cell0"}
+
+
+def test_cells_that_did_not_run_show_no_run_and_lose_none(notebook, capsys):
+    awaited = "from agent_nb import Agent\nawait Agent('scripted/script.json')('How many?')"
+    path = notebook(awaited, "", AGENT, script=["Hello."])
+    assert main(["run", "--live", "--inplace", str(path)]) == 0
+    nb = read(path)
+    nb["cells"][2]["metadata"]["tags"] = ["skip-execution"]
+    nb["cells"][3]["source"] = "1 / 0"
+    path.write_text(json.dumps(nb))
+    capsys.readouterr()
+    assert main(["run", "--live", "--inplace", "--json", str(path)]) == 1
+    assert json.loads(capsys.readouterr().out)[0]["runs"] == []
+    assert NotebookRuns(read(path)).by_cell().keys() == {"cell0", "cell2"}
+
+
 @pytest.mark.long
 def test_json_for_programs(notebook, capsys):
     path = notebook(AGENT)

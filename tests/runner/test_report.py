@@ -138,6 +138,14 @@ def test_a_notebook_stays_in_its_shard_whatever_others_come():
     assert is_in_part(paths[0].absolute(), (1, 3)) == is_in_part(paths[0], (1, 3))
 
 
+def test_a_shard_without_notebooks_says_so(tmp_path, capsys):
+    path = tmp_path / "n.ipynb"
+    nbformat.write(new_notebook(), path)
+    number = 1 if is_in_part(path, (2, 2)) else 2
+    assert main(["test", "--shard", f"{number}/2", str(path)]) == 0
+    assert capsys.readouterr().out == "This shard holds no notebooks.\n"
+
+
 WRONG = ["--shard 0/3", "--shard 4/3", "--shard x", "-j 0", "-j two", "--timeout 0"]
 
 

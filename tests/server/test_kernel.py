@@ -145,6 +145,38 @@ async def _approve(attached):
             await attached.approve(event.call_id, allow=True, args={"name": "b"})
 
 
+async def _asked_between_two_connections(serving):
+    """Let the reader of a run leave just before its question; return the stream when it asks."""
+    turns = [{"chunks": [CALL], "delay": 0.3}, "Done."]
+    stream = Agent(Scripted(turns), tools=[touch])("go").start()
+    while stream.log.run not in serving.runs:
+        await asyncio.sleep(0.01)
+    serving._hub.subscribe(stream.log.run).close()
+    while not stream.log.of("approval"):
+        await asyncio.sleep(0.01)
+    return stream
+
+
+def test_a_question_waits_for_a_follower_that_connects_again(serving):
+    async def main():
+        stream = await _asked_between_two_connections(serving)
+        await asyncio.sleep(0.3)
+        attached = attach(f"{serving.url}/runs/{stream.log.run}", serving.token)
+        await _approve(attached)
+        return await stream
+
+    assert [e.content for e in run(main()).log.of("result")] == ["touched b"]
+
+
+def test_a_question_does_not_wait_for_a_follower_that_stays_away(serving, monkeypatch):
+    monkeypatch.setattr(serve, "RETURN", 0.5)
+
+    async def main():
+        return await (await _asked_between_two_connections(serving))
+
+    assert [e.status for e in run(main()).log.of("result")] == ["denied"]
+
+
 def test_without_anybody_who_follows_a_question_is_not_waited_for(serving):
     done = run(run_of(CALL, "Done.", tools=[touch]))
     assert [e.status for e in done.log.of("result")] == ["denied"]

@@ -37,6 +37,12 @@ def test_names_functions_tools_and_toolsets_mix() -> None:
     assert [spec.name for spec in found.specs] == list(found.names)
 
 
+def test_one_function_needs_no_list_and_what_is_no_tool_is_named() -> None:
+    assert Toolset.resolve(one).names == ("one",)
+    with pytest.raises(UsageError, match="int"):
+        Toolset.resolve(5)
+
+
 def test_a_file_name_brings_all_its_tools_and_a_tool_name_one() -> None:
     assert Toolset.resolve("files").names == ("list", "read", "write")
     assert Toolset.resolve("write").names == ("write",)

@@ -110,7 +110,7 @@ class MapLog:
         self._log.append(events.State(kind=COUNTS, payload=payload))
         if records := self._sample.records:
             self._log.append(events.State(kind=InnerRecords.KIND, payload=records))
-        elif self._unplayable and self._tally.done and not isinstance(cause, events.Error):
+        elif self._unplayable and self._sample.has_records and not isinstance(cause, events.Error):
             self.warn(self._unplayable, "unplayable")
         status: events.EndStatus = "ok"
         reason: Any = "stop"

@@ -73,6 +73,8 @@ def plan_map(
 
     `client`: the Dask client through which the rows are asked (`cluster`); None: here.
     """
+    if not isinstance(prompt, str):  # such as data and prompt in the wrong order
+        raise UsageError(f"The prompt is of type {type(prompt).__name__}. Give a text.")
     options, prompt = options.checked(), replace_surrogates(prompt)
     rows = rows_of(data, options.limit)
     template = Template(prompt, agent.namespace, attachments)

@@ -60,6 +60,11 @@ class Sample:
         return payload if len(msgspec.json.encode(payload)) <= MOST_BYTES else {}
 
     @property
+    def has_records(self) -> bool:
+        """Whether rows have finished that have records, in `records` or too many for it."""
+        return bool(self._records) or (bool(self._lines) and not self._keeps_records)
+
+    @property
     def lines(self) -> dict[str, Any]:
         """The payload `{"sample": […]}`: the first and last finished rows, and some that failed."""
         lines = sorted({**dict(self._first_and_last()), **self._failed}.items())

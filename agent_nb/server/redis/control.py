@@ -34,10 +34,13 @@ class Control:
         self._heard: dict[str, dict[str, float]] = {}
         self._tasks: set[asyncio.Task[None]] = set()  # that obey; asyncio's references are weak
 
-    def listeners(self, run: str) -> int:
-        """Return how many other servers have readers of a run of this process."""
-        now = time.monotonic()
-        return sum(end > now for end in list(self._heard.get(run, {}).values()))
+    def listeners(self, run: str, seconds: float = 0.0) -> int:
+        """Return how many other servers have readers of a run of this process.
+
+        `seconds`: also count those whose readers left in these last seconds.
+        """
+        since = time.monotonic() - seconds
+        return sum(end > since for end in list(self._heard.get(run, {}).values()))
 
     async def follow_messages(self, channel: Channel) -> None:
         """Begin to read the control messages of a run of this process."""
@@ -74,7 +77,7 @@ class Control:
             gate.log_rejection(why)
             return
         if message.kind in ("listening", "gone"):
-            until = time.monotonic() + HEARD if message.kind == "listening" else 0.0
+            until = time.monotonic() + (HEARD if message.kind == "listening" else 0.0)
             self._heard.setdefault(run, {})[message.back] = until
             return
         task = asyncio.get_running_loop().create_task(self._obey(channel, gate, message))

@@ -98,6 +98,10 @@ class RedisHub(Hub):
         """Return the number of subscriptions here, plus other servers with readers of `run`."""
         return super().listeners(run) + (self._control.listeners(run) if run else 0)
 
+    def had_reader(self, run: str, seconds: float) -> bool:
+        """Return whether a reader of a run of this process left in the last `seconds`."""
+        return super().had_reader(run, seconds) or self._control.listeners(run, seconds) > 0
+
     def flush(self, seconds: float = DRAIN) -> bool:
         """Wait until everything is published and return True.
 

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 from dataclasses import dataclass
+from functools import partial
 
 import anyio
 import pytest
@@ -217,6 +218,26 @@ def test_a_loop_that_is_cancelled_while_it_waits_stops_the_map():
         return [r.status for r in stream.results], stream.run.status
 
     assert anyio.run(main) == (["interrupted"] * 3, "interrupted")
+
+
+def test_a_map_stopped_before_its_first_answer_is_not_called_too_large():
+    silent = Silent(["x"])
+
+    async def main():
+        stream = Agent(silent, secrets={}).map(TEXTS, "{{ text }}").start()
+        await until(lambda: silent.asked == len(TEXTS))
+        stream.cancel()
+        await stream
+        return stream.run
+
+    assert anyio.run(main).log.of("error") == []
+
+
+@pytest.mark.parametrize("prompt", [None, float("nan"), ["{{ text }}"]])
+def test_a_prompt_that_is_no_text_is_an_error_in_words(prompt):
+    for start in (agent(), partial(agent().map, TEXTS)):
+        with pytest.raises(UsageError, match=f"The prompt is of type {type(prompt).__name__}"):
+            start(prompt)
 
 
 def test_a_map_says_how_far_it_is_and_that_it_is_to_be_awaited():
