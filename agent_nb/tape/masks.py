@@ -57,7 +57,9 @@ MASKS = tuple(
             "…tmp",
             ("appdata\\",),
         ),
-        (rf"{_START}0x[0-9a-fA-F]{{6,}}\b", "0x…", ("0x",)),
+        # `_START` as lookbehinds behind `0x`: a pattern that begins with letters is found quickly
+        # in the megabytes of a picture
+        (r"0x(?:(?<!\w0x)|(?<=\\[nrt]0x))[0-9a-fA-F]{6,}\b", "0x…", ("0x",)),
         (
             rf"(?i:{_START}(?:today(?:'s date)?(?: is)?|current date(?: is)?))[\s:]{{1,4}}(?:{_DATE})",
             "today …",
@@ -81,6 +83,7 @@ class TapeMasks:
 
     def __init__(self, rules: Sequence[Rule] = ()) -> None:
         self._masks = [*MASKS, *_compile((rule.pattern, rule.replace) for rule in rules)]
+        self._latest: tuple[Request | None, str] = (None, "")  # a request, and its key
 
     def choose_masks(self, request: Request) -> Masks:
         """Return the masks of a request; some programs have their own."""
@@ -88,8 +91,12 @@ class TapeMasks:
 
     def make_key(self, request: Request) -> str:
         """Return a request as masked canonical text."""
-        text = encode_canonical([*read_target(request), request.body.value])
-        return mask_text(text, self.choose_masks(request))
+        latest, key = self._latest
+        if latest is not request:
+            text = encode_canonical([*read_target(request), request.body.value])
+            key = mask_text(text, self.choose_masks(request))
+            self._latest = (request, key)
+        return key
 
 
 def read_target(request: Request) -> tuple[str, ...]:
