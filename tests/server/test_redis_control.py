@@ -374,6 +374,23 @@ def test_a_reader_that_connects_again_is_heard_after_its_slow_goodbye(redis_serv
 
 
 @pytest_extra
+def test_a_reader_of_another_server_that_left_counts_for_some_seconds(redis_server):
+    hubs = Apart(redis_server.url)
+    try:
+        hubs.attach(EventLog("r"), cancel=print)
+        assert not hubs.kernel.had_reader("r", 60.0)
+        hubs.subscribe("r")
+        until(lambda: hubs.kernel.listeners("r"))
+        (reader,) = hubs.server._list_readers("r")
+        reader.close()
+        until(lambda: not hubs.kernel.listeners("r"))
+        assert hubs.kernel.had_reader("r", 60.0)
+        assert not hubs.kernel.had_reader("r", 0.0)
+    finally:
+        hubs.stop()
+
+
+@pytest_extra
 def test_what_the_handle_shows_holds_no_secret_of_the_address(redis_folder, monkeypatch, tmp_path):
     monkeypatch.setattr(server_notes, "notes_folder", lambda: tmp_path / "servers")
     redis = redis_folder("--requirepass", "s3cret-word-of-redis")
