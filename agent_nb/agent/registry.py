@@ -26,7 +26,7 @@ from ..events import EventLog
 from ..tools import ApprovalSource, Decision, Question
 
 Scope = Literal["once", "args", "tool", "run", "kernel"]
-INTERVAL = 0.25  # s between two looks for a client that may connect again
+_INTERVAL = 0.25  # s between two looks for a client that may connect again
 # whether this context is part of the run of a sub-agent, which is not announced
 _nested: ContextVar[bool] = ContextVar("agent_nb_below", default=False)
 
@@ -125,7 +125,7 @@ class Questions:
         while is_open() and not any(listens() for listens in self._conditions):
             if not self.reachable:
                 return None
-            await asyncio.wait([remote], timeout=INTERVAL)
+            await asyncio.wait([remote], timeout=_INTERVAL)
         return await remote
 
     def find_open(self, call_id: str) -> Question | None:

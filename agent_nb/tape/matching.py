@@ -120,9 +120,10 @@ class TapeIndex:
         """Return why a request is not stored, or why its recorded answer is not served, else ""."""
         if request.body.kind == "digest":
             return "its body is not text, or is too large to be stored"
-        digest = msgspec.structs.replace(request, body=digest_body(request.body))
-        if self._not_served & {key, self._masks.make_key(digest)}:
-            return "the recorded answer broke off, is not text, or is too large to be stored"
+        if self._not_served:  # a record without bodies has their digests
+            digest = msgspec.structs.replace(request, body=digest_body(request.body))
+            if self._not_served & {key, self._masks.make_key(digest)}:
+                return "the recorded answer broke off, is not text, or is too large to be stored"
         return ""
 
     def _in_order(self, candidates: Sequence[Recording], cell: str) -> list[Recording]:

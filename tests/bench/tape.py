@@ -236,10 +236,10 @@ def measure_replay(shell: Any, urls: Mapping[str, str], chunks: int, rounds: int
 
     def ask_all(client: openai.OpenAI) -> None:
         for prompt in prompts:
-            asked: dict[str, Any] = {"messages": [{"role": "user", "content": prompt}]}
+            fields: dict[str, Any] = {"messages": [{"role": "user", "content": prompt}]}
             if chunks:
-                asked |= {"stream": True, "extra_body": {"chunks": chunks}}
-            answer = client.chat.completions.create(model="bench", **asked)
+                fields |= {"stream": True, "extra_body": {"chunks": chunks}}
+            answer = client.chat.completions.create(model="bench", **fields)
             deque(answer if chunks else (), maxlen=0)
 
     shell.user_ns["ask"] = lambda: ask_all(clients["taped"])

@@ -208,6 +208,18 @@ def test_a_large_picture_in_a_request_is_masked_at_once():
     MASKS.make_key(request("A" * 5_000_000))  # in quadratic time beyond the limit of a test
 
 
+def test_the_key_of_a_request_is_made_once(monkeypatch):
+    """It may hold a picture of megabytes."""
+    index = TapeIndex([recording("hi", "first")], MASKS)
+    count, mask = [], masks.mask_text
+    monkeypatch.setattr(masks, "mask_text", lambda *args: (count.append(1), mask(*args))[1])
+    for _ in range(2):
+        again = request("hi")
+        assert index.has_recording(again, {})
+        assert index.take_recording(again, "a", set()).record == "first"
+    assert len(count) == 2
+
+
 def test_the_nearest_request_is_found_without_masking_each_again(monkeypatch):
     """Their texts may be megabytes, and the tape answers no other call meanwhile."""
     count, mask = [], misses.mask_text

@@ -44,12 +44,21 @@ def _read_file_runs(path: Path, every: bool) -> Iterator[Run]:
     if path.suffix != NOTEBOOK_SUFFIX:
         yield Run(EventLog.of_events(decode(path)), notebook=str(path))
         return
+    for cell, records, used in _read_cells(path):
+        for record in records if every else _choose_first(records, used[0]):
+            yield Run(log_of(record), cell=cell, notebook=str(path))
+
+
+def _read_cells(path: Path) -> Iterator[tuple[str, CellRecords, Sequence[Sequence[str]]]]:
+    """Yield the id of each cell with runs, its records, and the calls of two executions.
+
+    These are the ids of the taped calls that its newest execution and the one before used.
+    """
     nb = NotebookRuns(load_notebook(path))
     used_calls = nb.used_calls()
-    for cell, cell_entries in groupby(nb.list_all(), key=lambda entry: entry.cell):
-        records = CellRecords(entry.record for entry in cell_entries)
-        for record in records if every else _choose_first(records, used_calls.newest(cell)):
-            yield Run(log_of(record), cell=cell, notebook=str(path))
+    for cell, entries in groupby(nb.list_all(), key=lambda entry: entry.cell):
+        used = [*used_calls.get(cell, ()), (), ()]
+        yield cell, CellRecords(entry.record for entry in entries), used[:2]
 
 
 def _choose_first(records: CellRecords, used: Sequence[str]) -> list[Record]:
@@ -97,11 +106,7 @@ def _read_executions(path: Path, *, earlier: bool) -> Iterator[_Executions]:
     if path.suffix != NOTEBOOK_SUFFIX:
         yield list(_read_file_runs(path, every=True)), ()
         return
-    nb = NotebookRuns(load_notebook(path))
-    used_calls = nb.used_calls()
-    for cell, entries in groupby(nb.list_all(), key=lambda entry: entry.cell):
-        records = CellRecords(entry.record for entry in entries)
-        used = [*used_calls.get(cell, ()), (), ()]
+    for cell, records, used in _read_cells(path):
         newest = records.newest_execution(used[0])
         rest = CellRecords(r for r in records if r not in newest or r.get("id") in used[1])
         both = (newest, rest.newest_execution(used[1]) if earlier else [])
