@@ -9,6 +9,7 @@ import pytest
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
+FOLDS = 0.1  # px a card folds in a ms: a line of 19.5 px in 200 ms (`view/folds.py`)
 LAST_LINE = 31  # px of the line "first token …", which ends the page
 PREPARE = """
 import time
@@ -49,30 +50,36 @@ work = Scripted([
     {"text": f"<think>Eight values stand out.</think>{answer}", "chunk": 5, "delay": 0.05},
 ])
 """
-# Notes every frame whose picture differs: the output's height, where the header and the part below
-# it are, the bar, and what is going on.
+# Notes every frame whose picture differs: the output's height and that of the open cards in it, the
+# ms since the frame before, where the header and the part below it are, the bar, and what goes on.
 WATCH = """index => {
     const cell = window.jupyterapp.shell.currentWidget.content.widgets[index].node;
     window.frames_seen = [];
-    let before = '';
-    const look = () => {
+    let before = '', last = performance.now();
+    const tall = node => node.getBoundingClientRect().height;
+    const gone = '.agent-nb-closing.mod-active, .agent-nb-closed:not(.mod-active)';
+    const look = time => {
         const output = cell.querySelector('.jp-Cell-outputArea');
         const live = output?.querySelector('.jupyter-widgets.agent-nb');
         if (output && !window.looking_away) {
             const top = node => node ? Math.round(node.getBoundingClientRect().top - output.getBoundingClientRect().top) : null;
             const head = live?.querySelector('.agent-nb-head');
+            const bodies = [...(live?.querySelectorAll('.agent-nb-body') ?? [])].filter(body => !body.parentElement.closest('.agent-nb-body'));
+            const folding = bodies.filter(body => [...body.parentElement.children].some(part => part.matches(gone)));
             const now = {
-                live: Boolean(live), height: Math.round(output.getBoundingClientRect().height), head: top(head),
+                live: Boolean(live), height: Math.round(tall(output)), head: top(head),
+                bodies: Math.round(bodies.reduce((sum, body) => sum + tall(body), 0)), folding: folding.length,
                 follows: top(head?.nextElementSibling), answering: Boolean(head?.innerText.includes('answering')),
                 ended: output.textContent.includes('first token'),
                 bar: parseFloat(live?.querySelector('.progress-bar')?.style.width ?? '-1'),
             };
             const text = JSON.stringify(now);
-            if (text !== before) { before = text; window.frames_seen.push(now); }
+            if (text !== before) { before = text; window.frames_seen.push({...now, waited: time - last}); }
         }
+        last = time;
         window.requestAnimationFrame(look);
     };
-    look();
+    look(last);
 }"""
 
 # Whether so many positions of the bar were painted: the rows go on when they were, so that a busy
@@ -171,10 +178,8 @@ def test_header_and_what_follows_it_stay_where_they_are(seen):
 
 def test_the_answer_only_grows_and_the_end_moves_nothing(seen):
     frames = [f for f in seen["frames"] if f["answering"]]
-    # a card that gives way does so line by line
-    shrunk = [
-        (a["height"], b["height"]) for a, b in pairwise(frames) if b["height"] < a["height"] - 24
-    ]
+    beside = [f["height"] - f["bodies"] for f in frames]  # without cards that give way
+    shrunk = [(a, b) for a, b in pairwise(beside) if b < a - 24]
     print(f"{len(frames)} pictures of the answer, shrunk: {shrunk}")
     assert len(frames) >= 3  # a busy machine draws fewer
     assert shrunk == []
@@ -188,11 +193,24 @@ def test_the_answer_only_grows_and_the_end_moves_nothing(seen):
 
 def test_nothing_shrinks_but_what_has_ended(seen):
     live = [f for f in seen["frames"] if f["live"]]
-    shrunk = [
-        a["height"] - b["height"] for a, b in pairwise(live) if b["height"] < a["height"] - 24
+    shrunk = [b for a, b in pairwise(live) if b["height"] < a["height"] - 24]
+    beside = [(a, b) for a, b in pairwise(f["height"] - f["bodies"] for f in live) if b < a - 24]
+    print(f"shrunk: {shrunk}, beside the cards that give way: {beside}")
+    assert beside == []
+    assert all(f["folding"] for f in shrunk)
+
+
+def test_a_card_that_gives_way_does_so_line_by_line(seen):
+    live = [f for f in seen["frames"] if f["live"]]
+    lost = [
+        (a["bodies"] - b["bodies"], b["waited"])
+        for a, b in pairwise(live)
+        if b["bodies"] < a["bodies"]
     ]
-    print(f"shrunk: {shrunk}")
-    assert len(shrunk) <= 2  # several steps of a card that gives way, on a busy machine
+    print(f"lost px in ms: {lost}")
+    assert len(lost) >= 3
+    # a busy page paints fewer frames: each shows what went since the one before
+    assert [(px, ms) for px, ms in lost if px > 24 + FOLDS * ms] == []
 
 
 def test_a_long_answer_only_grows(opened):
