@@ -8,6 +8,8 @@ Rules
 - The body reaches the magic exactly as typed, with all quotes, backslashes, braces and line ends.
 - `rewrite` is installed twice: before IPython's clean-up, which strips `>>>` from prompts, and
   after it, for indented cells and a pasted `In [1]: %%agent`.
+- An `%%agent` below a magic such as `%%time` is an error here: the magic would compile the awaited
+  call as plain Python, and `%%capture` would hide that error.
 - `await_attach` runs after IPython has parsed line magics, so `%agent attach` in a string stays.
 """
 
@@ -27,11 +29,18 @@ _ATTACH = re.compile(
 )
 
 
+# an `%%agent` below a magic that takes the rest of its cell for Python
+_BELOW_MAGIC = re.compile(
+    r"\s*(%%(?:time|timeit|capture|prun)(?!\S)[^\n]*)\n(?:[^\S\n]*(?:#[^\n]*)?\n)*%%agent(?=\s|$)"
+)
+
+
 def rewrite(lines: list[str]) -> list[str]:
     """Return an `%%agent` cell rewritten to one awaited call, other cells unchanged."""
     text = "".join(lines)
     parts = agent_cell(text)
     if parts is None:
+        _check_above(text)
         return lines
     line, body = parts
     body = body or ("\n" if any(option in line for option in BARE) else "")
@@ -42,6 +51,17 @@ def rewrite(lines: list[str]) -> list[str]:
 # whether it is complete. Rewritten, the first line alone would look complete; unchanged, IPython's
 # rule applies (a blank line ends a cell magic).
 rewrite.has_side_effects = True  # type: ignore[attr-defined]
+
+
+def _check_above(text: str) -> None:
+    """Raise IPython's UsageError if an `%%agent` stands below a magic such as `%%time`."""
+    if (below := _BELOW_MAGIC.match(text)) is not None:
+        from IPython.core.error import UsageError as ShellError
+
+        raise ShellError(
+            f"%%agent must be the first line of its cell, not below {below[1].rstrip()!r}. "
+            "The card of a run shows its time and cost."
+        )
 
 
 def await_attach(lines: list[str]) -> list[str]:

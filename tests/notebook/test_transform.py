@@ -7,6 +7,7 @@ import ast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from IPython.core.error import UsageError
 from IPython.core.inputtransformer2 import TransformerManager
 
 from agent_nb.notebook import transform
@@ -40,6 +41,17 @@ def call_of(code):
     assert isinstance(statement.value, ast.Await)
     assert ast.unparse(call.func) == "get_ipython().run_cell_magic"
     return [ast.literal_eval(a) for a in call.args]
+
+
+@pytest.mark.parametrize("above", ["%%time", "%%capture out", "%%timeit -n1", "%%prun"])
+def test_a_magic_above_an_agent_cell_is_an_error_in_words(shell, above):
+    with pytest.raises(UsageError, match=f"first line of its cell, not below '{above}'"):
+        shell.manager.transform_cell(f"\n{above}\n# note\n\n%%agent -m work\nHi\n")
+
+
+@pytest.mark.parametrize("above", ["%%writefile a.txt", "%%bash", "%%timed", "%%time\nx"])
+def test_an_agent_cell_below_other_text_is_left_to_ipython(shell, above):
+    assert "%%agent -m work" in shell.manager.transform_cell(f"{above}\n%%agent -m work\nHi\n")
 
 
 BODIES = [
