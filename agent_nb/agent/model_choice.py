@@ -130,8 +130,8 @@ class ModelChoice:
 
     def _find_variable(self, choice: Model | str | None) -> Model | None:
         """Return the model object that has this name in the namespace now, or None."""
-        model: Model | None = self._namespace.get(choice) if isinstance(choice, str) else None
-        return model if hasattr(model, "stream") else None
+        value = self._namespace.get(choice) if isinstance(choice, str) else None
+        return _check_model(value) if hasattr(value, "stream") else None
 
 
 def _split_choice(model: Model | str | Sequence[Model | str] | None) -> tuple[Model | str, ...]:
@@ -140,7 +140,17 @@ def _split_choice(model: Model | str | Sequence[Model | str] | None) -> tuple[Mo
         return tuple(name.strip() for name in model.split(",") if name.strip())
     if isinstance(model, Sequence):
         return tuple(name_or_model for each in model for name_or_model in _split_choice(each))
-    return () if model is None else (model,)
+    return () if model is None else (_check_model(model),)
+
+
+def _check_model(model: Any) -> Model:
+    """Return a model object. Raises UsageError for another one, such as the client of an SDK."""
+    if not (hasattr(model, "stream") and hasattr(model, "dialect")):
+        raise UsageError(
+            f"{type(model).__module__}.{type(model).__qualname__} is not a model: give a name, provider/name, or an object with the attributes of agent_nb.models.base.Model. For the calls of an SDK's own client there is %agent tape."
+        )
+    checked: Model = model
+    return checked
 
 
 def _input_name(model: Model | str) -> str:

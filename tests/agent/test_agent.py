@@ -69,6 +69,17 @@ def test_a_call_is_run_and_its_result_read():
     assert done.answer == "It said echo 1."
 
 
+def test_what_is_no_model_is_named_when_the_agent_is_made():
+    class Client:
+        stream = None
+
+    for other in (5, [Scripted(["a"]), print], Client()):
+        with pytest.raises(UsageError, match="is not a model: give a name"):
+            Agent(other)
+    with pytest.raises(UsageError, match=r"Client is not a model"):
+        Agent("client", namespace={"client": Client()})
+
+
 def test_an_empty_prompt_is_refused():
     with pytest.raises(UsageError, match="empty"):
         agent(["x"])("  ")
