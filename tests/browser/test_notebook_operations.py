@@ -202,6 +202,7 @@ def test_a_reloaded_page_shows_and_keeps_the_record_and_a_rerun_plays_it(front):
     index, cell = ask(front, "reload")
     before = on_disk(front)
     reload(front)
+    front.select(index)  # below many cells of other tests, it is drawn only when it is scrolled to
     front.sees(index, "hole")
     after = saved(front)
     assert after["metadata"]["agent_nb"] == before["metadata"]["agent_nb"]
