@@ -30,7 +30,7 @@ _ATTACH = re.compile(
 
 
 # an `%%agent` below a magic that takes the rest of its cell for Python
-_BELOW_MAGIC = re.compile(
+_BELOW_MAGIC = (
     r"\s*(%%(?:time|timeit|capture|prun)(?!\S)[^\n]*)\n(?:[^\S\n]*(?:#[^\n]*)?\n)*%%agent(?=\s|$)"
 )
 
@@ -55,7 +55,7 @@ rewrite.has_side_effects = True  # type: ignore[attr-defined]
 
 def _check_above(text: str) -> None:
     """Raise IPython's UsageError if an `%%agent` stands below a magic such as `%%time`."""
-    if (below := _BELOW_MAGIC.match(text)) is not None:
+    if "%%agent" in text and (below := re.match(_BELOW_MAGIC, text)) is not None:
         from IPython.core.error import UsageError as ShellError
 
         raise ShellError(

@@ -17,8 +17,9 @@ from datetime import UTC, date, timedelta, timezone
 
 import msgspec
 
+from .durations import DAY
+
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-DAY = 86_400.0  # seconds
 # The pieces of `_FORMS`. Their named groups become `Clock.parts`: `am_pm` a half of the day,
 # `month_number` the month as digits, `arguments` those of a `datetime` call, `zone_letters` such as
 # CET.

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+DAY = 86_400.0  # seconds
 LARGEST_RATIO = 10.0  # of two values that are alike
 SMALLEST = 1.0  # seconds, or the unit of a rate
 _SECONDS = {  # unit -> seconds; any other unit is a second

@@ -10,13 +10,16 @@ import os
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import msgspec
 
-from .clock import DAY, Clock
+from .durations import DAY
 from .folders import Folders, describe_folders
+
+if TYPE_CHECKING:
+    from .clock import Clock
 
 TOLERANCE = 5.0  # seconds before and after a run that still count as its time
 

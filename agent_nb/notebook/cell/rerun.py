@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
-from ...agent import Changes, RecordedTurns, ReplayStrictness, Rule
+from ...agent import Changes, RecordedTurns, ReplayStrictness
 from ...errors import NotReplayed, UsageError
 from ...events import State
 from ...host import Launch, Offer, read_launch
@@ -196,6 +196,8 @@ def replay_strictness(cell: Cell, compare: Compare = "full") -> ReplayStrictness
     """
     if not read_launch().why_not_live:
         return None
+    from ...agent import Rule  # only here: other runs do not compile the masks' patterns
+
     masks = cell.runner_options.get("normalize")  # the masks of the notebook's project
     return ReplayStrictness(
         compare=compare,
