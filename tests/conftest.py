@@ -24,7 +24,7 @@ sys.dont_write_bytecode = False
 pytest_plugins = [
     "helpers.examples",
     "helpers.marks",
-    "helpers.lanes",
+    "helpers.worker_order",
     "helpers.kernel_forks",
     "helpers.shells",
     "helpers.agent_cells",

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from helpers.lanes import order_for
+from helpers.worker_order import order_for
 
 
 class Case:
