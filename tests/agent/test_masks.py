@@ -1,6 +1,8 @@
 """Which differences of two results count in a test."""
 
 import datetime
+import subprocess
+import sys
 import tracemalloc
 
 import pytest
@@ -12,6 +14,12 @@ from agent_nb.agent.masking.durations import EXACT, Measures
 from agent_nb.agent.masking.folders import Folders, digest_folder
 from agent_nb.agent.masking.masks import Rule, Verdict, compare_results
 from agent_nb.agent.masking.surroundings import Side, Span, is_zone, read_time_zone
+
+
+def test_a_cell_that_compares_nothing_compiles_no_patterns_of_masks():
+    code = "import sys, agent_nb.notebook.cell.run; print([n for n in sys.modules if n.endswith(('.masking.masks', '.masking.clock'))])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 def at(*parts):
