@@ -71,7 +71,8 @@ class Received:
 class Sent:
     """An exchange with a server, unredacted, from `began` to `ended` (epoch seconds).
 
-    `headers`: of the request. `received`: what came of the body of the answer.
+    `answered`: when the head of the answer came. `headers`: of the request. `received`: what came
+    of the body of the answer.
     """
 
     request: Request
@@ -80,6 +81,7 @@ class Sent:
     answer_headers: Mapping[str, str]
     received: Received
     began: float
+    answered: float
     ended: float
 
     @cached_property

@@ -5,7 +5,8 @@ Rules
   Of each cell only the newest execution that used such a record counts, in its order. If it is
   unknown what executions used, the newest one that made such a record counts.
 - An answer is used once in each execution of a cell: one call more than recorded is a miss. But an
-  error after which libraries send the request again (`RETRIED`) answers the repetitions too.
+  error after which libraries send the request again (`RETRIED`) answers the repetitions too, once
+  the other answers are used.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import msgspec
 
 from ..record import Record, read_start_time
 from ..wire import redact_text
-from .exchange import RETRIED, Exchange, Request
+from .exchange import Exchange, Request
 from .masks import TapeMasks
 from .misses import describe_miss
 from .packed import digest_body, read_exchange
@@ -33,6 +34,11 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     started: float = 0.0  # epoch seconds
     ordinal: int = 0  # the place among the exchanges of the execution
     failed: bool = False  # the run of the record: a stream may fail under the status 200
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the call failed."""
+        return self.failed or self.exchange.response.status >= 400
 
     @classmethod
     def read(cls, record: Record, masks: TapeMasks) -> Recording | None:
@@ -98,19 +104,21 @@ class TapeIndex:
         """
         key = self._masks.make_key(request)
         candidates = self._by_key.get(key, [])
-        for recording in self._in_order(candidates, cell):
-            status = recording.exchange.response.status
-            code = f" ({status})" if status >= 400 else ""
-            if (recording.failed or code) and not errors:
-                return Miss(f"the recorded answer is an error{code}")
-            if recording.record not in used:
-                if status not in RETRIED:
-                    used.add(recording.record)
+        in_order = self._in_order(candidates, cell)
+        unused = [r for r in in_order if r.record not in used]
+        repeated = [r for r in in_order if r.exchange.response.is_retried]
+        for recording in (*unused, *repeated):
+            if errors or not recording.is_error:
+                used.add(recording.record)
                 return recording
+        if unused:  # each is an error
+            status = unused[0].exchange.response.status
+            code = f" ({status})" if status >= 400 else ""
+            return Miss(f"the recorded answer is an error{code}")
         if candidates:
             count = len({r.record for r in candidates} & used)
             return Miss(f"the request was recorded {count} times, and is sent once more")
-        if why := self._explain_unserved(request, key) if self._recordings else "":
+        if why := self._explain_unserved(request, key):
             return Miss(why)
         own_first = sorted(self._recordings, key=lambda r: r.cell != cell)
         recorded = [(r.key, r.exchange.request) for r in own_first]

@@ -400,6 +400,7 @@ class _Call:
             self._relay.limiter.admit() as slot,
             upstream.forward(request.method, target, passed, self._body) as (answer, raw),
         ):
+            answered_at = time.time()
             slot.note_answer(answer.status_code)
             answered = join_headers(raw)
             redirect = Redirect(upstream.address, target, answered.pop("location", ""))
@@ -428,6 +429,7 @@ class _Call:
                     answer_headers=answered,
                     received=received,
                     began=began,
+                    answered=answered_at,
                     ended=time.time(),
                 )
 

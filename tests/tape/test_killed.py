@@ -254,6 +254,26 @@ def test_an_attempt_that_was_read_late_counts_with_the_call_after_it():
     assert (last.exchange.response.status, last.exchange.attempts) == (200, 3)
 
 
+def test_of_equal_calls_at_once_one_that_fails_is_not_an_attempt_of_another():
+    def call(status, began, answered):
+        exchange = Exchange(
+            request=Request(provider="openai", body=Body("json", {"model": "m"})),
+            response=Response(status=status),
+        )
+        return TapedCall(exchange, began, answered, answered)
+
+    def show(*calls):
+        return [(c.exchange.response.status, c.exchange.attempts) for c in drop_retried([*calls])]
+
+    others = [call(200, 1.0 + n / 10, 3.0) for n in range(9)]
+    assert show(call(503, 1.0, 2.0), *others) == [(503, 1), *[(200, 1)] * 9]
+    # two fail, and one of them is sent again
+    failed = [call(503, 1.0, 2.0), call(503, 1.1, 2.1)]
+    assert show(*failed, call(200, 2.5, 3.0)) == [(503, 1), (200, 2)]
+    both = call(200, 2.5, 3.0), call(200, 2.6, 3.0)
+    assert show(*failed, *both) == [(200, 2), (200, 2)]
+
+
 def make_journal(body, data, size, *, complete=True):
     """Write the journal of an answer that comes in pieces of one size; return its path."""
     made = []

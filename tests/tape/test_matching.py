@@ -70,7 +70,10 @@ def test_of_a_cell_only_its_newest_execution_with_the_request_counts():
 
 def test_an_answer_that_broke_off_is_not_served():
     index = TapeIndex([recording("hi", "half", complete=False)], MASKS)
-    assert answers(index, "hi") == ["no model call of this notebook is recorded"]
+    assert answers(index, "hi") == [
+        "the recorded answer broke off, is not text, or is too large to be stored"
+    ]
+    assert answers(index, "he") == ["no model call of this notebook is recorded"]
 
 
 def test_another_path_or_model_is_another_request():
@@ -202,6 +205,22 @@ def test_a_recorded_error_is_asked_again_where_calls_may_go_live():
 def test_an_answer_that_makes_libraries_ask_again_answers_that_too():
     index = TapeIndex([recording("hi", "busy", status=429)], MASKS)
     assert answers(index, "hi", 3) == ["busy"] * 3
+
+
+def test_of_equal_calls_each_gets_its_answer_although_one_failed():
+    busy = recording("hi", "busy", status=503)
+    index = TapeIndex([busy, *(recording("hi", f"ok {n}", ordinal=n) for n in (1, 2))], MASKS)
+    assert answers(index, "hi", 5) == ["busy", "ok 1", "ok 2", "busy", "busy"]
+
+
+@pytest.mark.parametrize("status", [400, 503])
+def test_where_calls_may_go_live_a_recorded_error_hides_no_answer(status):
+    error = recording("hi", "error", status=status)
+    index = TapeIndex([error, recording("hi", "ok", ordinal=1)], MASKS)
+    used = set()
+    served = [index.take_recording(request("hi"), "a", used, errors=False) for _ in range(2)]
+    assert served[0].record == "ok"
+    assert served[1] == Miss(f"the recorded answer is an error ({status})")
 
 
 def test_a_large_picture_in_a_request_is_masked_at_once():

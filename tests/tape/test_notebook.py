@@ -1,8 +1,11 @@
 """A notebook with a tape: recorded live, replayed without a server, by a library of three lines."""
 
+import itertools
 import json
 import os
 import shutil
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -176,6 +179,34 @@ def test_a_refused_call_that_is_repeated_is_one_recorded_call(provider, tmp_path
     nb = json.loads(path.read_text())
     nb["cells"][2]["source"] = "print(ask('hi'))"
     path.write_text(json.dumps(nb))
+    assert not check_notebook(path).problems
+
+
+class Together:
+    """A gate that opens when so many requests wait, for the earliest of them first."""
+
+    def __init__(self, count):
+        self._barrier, self._numbers = threading.Barrier(count), itertools.count()
+
+    def wait(self, seconds):
+        number = next(self._numbers)
+        self._barrier.wait(seconds)
+        time.sleep(number / 20)
+
+
+@pytest.mark.kernel
+def test_of_ten_equal_calls_at_once_one_that_fails_is_recorded_too(provider, tmp_path):
+    provider.gate = Together(10)
+    provider.replies = [503, *[200] * 9]
+    cell = (
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "def status(_):\n    try:\n        ask('hi')\n    except urllib.error.HTTPError as fault:\n"
+        "        return fault.code\n    return 200\n"
+        "with ThreadPoolExecutor(10) as pool:\n    print(sorted(pool.map(status, range(10))))"
+    )
+    path = write(tmp_path / "n.ipynb", TAPE, LIBRARY, cell)
+    record(path)
+    assert len(taped(path)) == 10
     assert not check_notebook(path).problems
 
 

@@ -167,6 +167,7 @@ def test_an_unredacted_exchange_is_printed_without_its_headers():
         answer_headers={"set-cookie": KEY},
         received=Received(),
         began=0.0,
+        answered=0.0,
         ended=0.0,
     )
     assert KEY not in print_every_way(sent)

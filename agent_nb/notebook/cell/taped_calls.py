@@ -23,6 +23,7 @@ class TapedCall(msgspec.Struct, dict=True):
     exchange: Exchange
     began: float  # epoch seconds
     ended: float
+    answered: float = 0.0  # when the head of its answer came
     recorded: str = ""  # "": it was sent
     run: str = ""  # the id of the run whose journal it has
 
@@ -82,21 +83,35 @@ class CellCalls:
 
 
 def drop_retried(calls: list[TapedCall]) -> list[TapedCall]:
-    """Return the calls without those that were sent again, which count as attempts of the last."""
+    """Return the calls without those that were sent again, which count as attempts of the last.
+
+    A library sends a request again once it has the head of an answer. So an equal request that
+    began before is a call of its own, and each request repeats one answer at most.
+    """
     # in the order of their beginnings: threads read the answers, and may end in another order
     calls = sorted(calls, key=lambda call: call.began)
     last_attempts: list[TapedCall] = []
-    attempts = [1] * len(calls)
+    attempts, repeats = [1] * len(calls), set[int]()
     for number, call in enumerate(calls):
         later = range(number + 1, len(calls)) if call.exchange.response.is_retried else ()
-        request = call.exchange.request
-        next_attempt = next((n for n in later if calls[n].exchange.request == request), None)
+        next_attempt = next(
+            (
+                n
+                for n in later
+                if n not in repeats
+                and calls[n].recorded == call.recorded
+                and calls[n].began >= call.answered
+                and calls[n].exchange.request == call.exchange.request
+            ),
+            None,
+        )
         if next_attempt is None:
             # the exchange of a served call has the attempts of its record already
             most = max(attempts[number], call.exchange.attempts)
             call.exchange = msgspec.structs.replace(call.exchange, attempts=most)
             last_attempts.append(call)
             continue
+        repeats.add(next_attempt)
         attempts[next_attempt] += attempts[number]
         if call.run:
             Journal.remove(call.run)

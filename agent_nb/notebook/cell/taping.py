@@ -153,7 +153,7 @@ class NotebookTape:
             answer = index.take_recording(redacted, cell, calls.used, errors=only_replays)
             if isinstance(answer, Recording):
                 now = time.time()
-                calls.ended.append(TapedCall(answer.exchange, now, now, answer.record))
+                calls.ended.append(TapedCall(answer.exchange, now, now, now, answer.record))
                 return _refuse_retries(answer.exchange.response)
             why = f"{answer.why}.{calls.served.remark}"
             calls.misses.append(why)
@@ -203,7 +203,9 @@ class NotebookTape:
         try:
             if sent is not None:
                 exchange = self._redact(sent.exchange, sent.headers)
-                call = TapedCall(exchange, sent.began, sent.ended, run=journal.log.run)
+                call = TapedCall(
+                    exchange, sent.began, sent.ended, answered=sent.answered, run=journal.log.run
+                )
             journal.end(None if call is None else call.exchange)
         finally:
             with self._lock:
