@@ -8,8 +8,9 @@ Rules
 - The body reaches the magic exactly as typed, with all quotes, backslashes, braces and line ends.
 - `rewrite` is installed twice: before IPython's clean-up, which strips `>>>` from prompts, and
   after it, for indented cells and a pasted `In [1]: %%agent`.
-- An `%%agent` below a magic such as `%%time` is an error here: the magic would compile the awaited
-  call as plain Python, and `%%capture` would hide that error.
+- An `%%agent` below other lines is an error in words: IPython's own speaks of a line magic. Below a
+  magic such as `%%time` it is found here, since the magic would compile the awaited call as plain
+  Python, and `%%capture` would hide that error.
 - `await_attach` runs after IPython has parsed line magics, so `%agent attach` in a string stays.
 """
 
@@ -18,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, NoReturn
 
 from ..record import agent_cell
 
@@ -27,7 +28,7 @@ BARE = ("--from", "--fix")  # options of cells that need no body; IPython refuse
 _ATTACH = re.compile(
     r"^([\w.]+(?:\[[^=\]]*\][\w.]*)*\s*=\s*)?(get_ipython\(\)\.run_line_magic\('agent', ['\"]attach\b)"
 )
-
+_AS_LINE_MAGIC = "get_ipython().run_line_magic('%agent',"  # an `%%agent` below other lines
 
 # an `%%agent` below a magic that takes the rest of its cell for Python
 _BELOW_MAGIC = (
@@ -56,12 +57,13 @@ rewrite.has_side_effects = True  # type: ignore[attr-defined]
 def _check_above(text: str) -> None:
     """Raise IPython's UsageError if an `%%agent` stands below a magic such as `%%time`."""
     if "%%agent" in text and (below := re.match(_BELOW_MAGIC, text)) is not None:
-        from IPython.core.error import UsageError as ShellError
+        _refuse(f", not below {below[1].rstrip()!r}. The card of a run shows its time and cost.")
 
-        raise ShellError(
-            f"%%agent must be the first line of its cell, not below {below[1].rstrip()!r}. "
-            "The card of a run shows its time and cost."
-        )
+
+def _refuse(reason: str) -> NoReturn:
+    from IPython.core.error import UsageError as ShellError
+
+    raise ShellError(f"%%agent must be the first line of its cell{reason}")
 
 
 def await_attach(lines: list[str]) -> list[str]:
@@ -69,7 +71,10 @@ def await_attach(lines: list[str]) -> list[str]:
 
     An indented one does not change: `await` in a plain function is an error. A semicolon keeps
     IPython from displaying the run as the line's value: the cell shows the run's cards already.
+    Raises IPython's UsageError for an `%%agent` below other lines.
     """
+    if any(line.lstrip().startswith(_AS_LINE_MAGIC) for line in lines):
+        _refuse(". Move what is above it to another cell.")
     return [_await_attach(line) for line in lines]
 
 

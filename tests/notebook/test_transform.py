@@ -54,6 +54,13 @@ def test_an_agent_cell_below_other_text_is_left_to_ipython(shell, above):
     assert "%%agent -m work" in shell.manager.transform_cell(f"{above}\n%%agent -m work\nHi\n")
 
 
+@pytest.mark.parametrize("above", ["# why", "x = 1", "if x:\n    pass", "%matplotlib inline"])
+def test_lines_above_an_agent_cell_are_an_error_in_words(shell, above):
+    code = shell.manager.transform_cell(f"{above}\n\n%%agent -m work\nHi\n")
+    with pytest.raises(UsageError, match=r"first line of its cell\. Move what is above it"):
+        transform.await_attach(code.splitlines(keepends=True))
+
+
 BODIES = [
     "hello",
     "hello\n",
@@ -180,7 +187,7 @@ def test_a_line_that_follows_a_run_is_awaited_and_no_other(line, code, shell):
 
 
 def test_texts_that_look_like_it_stay_as_they_are(shell):
-    cell = "text = '''\n%agent attach x\n'''\n"
+    cell = "text = '''\n%agent attach x\n%%agent\n'''\n"
     assert transform.await_attach(
         shell.manager.transform_cell(cell).splitlines(keepends=True)
     ) == cell.splitlines(keepends=True)
