@@ -101,7 +101,7 @@ def find_mentioned(prompt: str, *, plain: bool = True) -> list[str]:
 def find_used(
     turns: RecordedTurns, toolset: Toolset, namespace: dict[str, Any]
 ) -> tuple[set[str], set[str]]:
-    """Return the variables that a recorded run used, and the plain words that may name others."""
+    """Return the variables that a recorded run used, and plain words that may name others."""
     code = _read_calls(turns, toolset, namespace)
     assigned = code.assigned - code.read.keys()
     prompt = User.first_in(turns.events).content

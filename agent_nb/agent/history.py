@@ -3,7 +3,8 @@
 Stored events have neither the roles and groups of messages nor the marks of a dialect. These are
 added here for every dialect and provider, so that a conversation can continue with another model.
 
-Rule: an error that the model must read (`FED_BACK`) becomes the text it wrote and an error result.
+Rule: an error that the model must read (`FED_BACK`) becomes two blocks: the text that the model
+wrote, and a result that holds the error.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class ReplayApprover(Approver):
         A yes for more than this call covers only further calls of the tool with the same arguments,
         and only if these were not edited.
         """
-        # exact: in canonical text large integers that are equal as floats are one
+        # not canonical JSON, which writes large integers that are equal as floats alike
         mark, text = KERNEL_PERMISSIONS.mark(tool), json.dumps(args, sort_keys=True)
         if (mark, text) in self._allowed:  # not reported again: the user's yes was reported
             return Decision(True, by="recording", reason="allowed for this replay")

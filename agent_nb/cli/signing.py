@@ -87,7 +87,7 @@ def _sign_notebook(path: Path, key: PrivateKey, *, ask: bool) -> bool:
     signable = review.signable
     if not signable:
         print_lines(f"{path}: no record to sign")
-        return not review  # without any record, none is left unsigned
+        return not review  # True if there is nothing to sign
     calls = sum(len(entry.calls) for entry in signable)
     clipped = sum(entry.clipped for entry in signable)
     if ask and not _confirm_signing(len(signable), calls, clipped):

@@ -38,7 +38,7 @@ class StreamedAnswer(Answer):
         )
 
     def find_rest(self, reply: str) -> tuple[str, bool]:
-        """Return (the rest, True) if a reply begins with the answer so far, else (reply, False)."""
+        """Return what a reply adds to the answer so far, and whether it begins with that answer."""
         if self.text and reply.startswith(self.text):
             return reply.removeprefix(self.text), True
         return reply, False

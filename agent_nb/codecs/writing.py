@@ -70,7 +70,7 @@ def split_with_notes(
 def split_delta_lines(
     event: Block | User, note: Mapping[str, Any], shifts: Mapping[str, Shift]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Return what `split_with_notes` does, but nothing for a block without `chunks`.
+    """Split as `split_with_notes` does, and a block without `chunks` into nothing.
 
     For formats with start and end lines, in which a block may have no delta lines.
     """

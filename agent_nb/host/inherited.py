@@ -44,8 +44,8 @@ class Inherited(Generic[T]):
     def reach_threads(self) -> Callable[[], None]:
         """Give threads that start from now on the value of their starter.
 
-        Return a function that ends this; calling that function again changes nothing. Several calls
-        of `reach_threads` may be open at once.
+        Return a function that ends this; calling it twice is harmless. Several calls of
+        `reach_threads` may be open at once.
         """
         hold = object()
         with _lock:
@@ -71,7 +71,7 @@ class Inherited(Generic[T]):
 _lock = threading.Lock()  # of `_holds`, and of `threading.Thread.start`
 if hasattr(os, "register_at_fork"):  # in a forked child nothing frees a held lock
     os.register_at_fork(after_in_child=_lock._at_fork_reinit)  # type: ignore[attr-defined]  # noqa: SLF001
-_holds: dict[object, Inherited[Any]] = {}  # one for each `reach_threads` that has not ended
+_holds: dict[object, Inherited[Any]] = {}  # one for each call of `reach_threads` that is open
 # attributes of our `start`: the one below it, and itself
 _BELOW, _ITSELF = "agent_nb_below", "agent_nb_start"
 

@@ -21,8 +21,8 @@ from .runner_options import RunnerOptions, read_options
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """A running cell. `id` is the notebook's cell id ("" if unknown); `key` always identifies it.
 
-    line, body: its inputs: the text after `%%agent`, and below it.
-    occurrence: its number among the cells of the same inputs that ran here, from 1.
+    line, body: the text after `%%agent`, and below it.
+    occurrence: its number among the cells with the same line and body that ran here, from 1.
     stdin: whether `input()` works here. kernel: whether this is a Jupyter kernel.
     tags: those of the cell. deleted: the ids of cells deleted since a cell last ran. `tags` and
     `deleted` are empty if the front end sends none.

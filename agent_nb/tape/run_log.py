@@ -27,7 +27,7 @@ from .exchange import Exchange, Request
 from .prices import Prices
 
 _TEXTS = ("text", "content", "parts", "output")  # fields of a message that hold its text
-_NO_PROMPTS = ("system", "developer")  # roles of messages that are no prompts
+_INSTRUCTING = ("system", "developer")  # roles of messages that instruct the model
 _LONGEST_RAW = 2000  # characters of an answer that is an error
 _CALL_IDS = ("tool_call_id", "tool_use_id", "call_id")  # fields of a result
 _NODE: dict[str, Any] = {"name": "llm", "turn": 1, "origin": "imported"}
@@ -82,7 +82,7 @@ def make_log(
 def begin_log(
     log: EventLog, request: Request, redact: Callable[[Any], Any] = lambda value: value
 ) -> None:
-    """Begin an empty log with a request that is answered next."""
+    """Begin an empty log with a request; the events of its answer follow."""
     body = as_dict(request.body.value)
     provider = urlsplit(request.provider).netloc or request.provider
     log.append(RunStart(model=redact(f"{provider}/{request.model or request.path.strip('/')}")))
@@ -147,7 +147,7 @@ def _read_prompt(body: Mapping[str, Any]) -> str:
         if isinstance(value, str):
             return value
         if isinstance(value, list) and value:
-            messages = [m for m in value if as_dict(m).get("role") not in _NO_PROMPTS]
+            messages = [m for m in value if as_dict(m).get("role") not in _INSTRUCTING]
             return _read_text(drop_reminders((messages or value)[-1]))
     return ""
 

@@ -26,9 +26,9 @@ _NUMPY_TEXTS = {"U": "str", "S": "bytes"}  # kind of a NumPy dtype of texts -> i
 _STORAGE_FIELDS = ("_ndarray", "_data", "_pa_array", "_left")
 # the modules of the objects that hold a whole table (`_get_storage`)
 _STORAGE_MODULES = ("pandas.core.internals.managers.", "polars._plr.", "polars.polars.")
-# class of a pandas array -> its dtype, where the inner array holds only a part of each value
+# pandas arrays whose inner array holds only a part of each value: class -> dtype
 _UNREADABLE = {"PeriodArray": "period", "IntervalArray": "interval"}
-# the same for classes whose inner array has another dtype (codes, ordinals)
+# and all arrays whose inner array has another dtype, such as that of codes: class -> dtype
 _ARRAY_NAMES = {
     "Categorical": "category",
     **_UNREADABLE,

@@ -1,4 +1,4 @@
-"""Reads the frames of Looopy (an agent framework): finds the task of each, which then reads it.
+"""Reads the frames of Looopy (an agent framework): each goes to its task, which reads it.
 
 The tasks of several runs and sub-agents share one stream, and a frame may name only its own. This
 sub-agent's frame names its task, the task around it and the agents on the way:
@@ -89,7 +89,7 @@ class LooopyReader:
         return out
 
     def close(self) -> list[Event]:
-        """Close every task, inner ones first; a task waits for an answer if one inside it does."""
+        """Close every task, inner ones first; a run waits for an answer if a task of it does."""
         outermost = [entry for entry in self._tasks.items() if not entry[0][1]]
         tasks = [*(entry for entry in reversed(self._tasks.items()) if entry[0][1]), *outermost]
         self._tasks = {}

@@ -1,7 +1,7 @@
 """Arguments of a call that Vertex AI streams in pieces, as JSON text that grows.
 
 A piece has a path of names and indices (RFC 9535 without filters), and a `stringValue`,
-`numberValue`, `boolValue` or `nullValue`. Of these pieces each adds the text behind it:
+`numberValue`, `boolValue` or `nullValue`. Each of these pieces adds the text to its right:
 
     {"jsonPath": "$.city", "stringValue": "Par", "willContinue": true}    {"city": "Par
     {"jsonPath": "$.city", "stringValue": "is"}                           is"
@@ -83,7 +83,7 @@ class PartialArgs:
         return self.text + self._end_string() + _write_ends(self._path, 0)
 
     def _begin(self, path: list[Key], leaf: _Leaf, written: str) -> str:
-        """Put a value at a path; return the text before and of it."""
+        """Put a value at a path; return the text that leads to it, and its own."""
         self._ordered = self._ordered and self._is_in_order(path)
         text = self._end_string() + self._write_between(path) + written if self._ordered else ""
         self._store(path, leaf)

@@ -80,7 +80,7 @@ class Gate:
 
 @dataclass(frozen=True, kw_only=True)
 class Post:
-    """One POST: its path, body, headers and server, whether it offers tools and holds pictures."""
+    """One POST. `tools`: the request offers some. `images`: its messages hold some."""
 
     path: str
     body: bytes

@@ -1,6 +1,6 @@
 """The prompt of `%%agent --fix`: the code and the traceback of the cell that failed last.
 
-A cell counts as failed until it runs again and ends. If none has failed, the record is replayed,
+A cell counts as failed until it runs again to its end. If none has failed, the record is replayed,
 even if variables have changed: a notebook whose mistake is mended still runs from top to bottom.
 
 Rule: a replay finds the record by the prompt, so text that differs from run to run is left out.
@@ -23,7 +23,7 @@ from .cell_prompt import NO_FAILED_CELL, CellPrompt
 from .context_cells import LONGEST_CODE, LONGEST_TRACEBACK, readable_cells
 from .ran_cells import RanCell
 
-_BEGINNING = "This cell fails:"  # of the prompt
+_PROMPT_START = "This cell fails:"
 _LONGEST_ERROR = 200  # characters of the error in the first line of the prompt
 _PATH = r"(?<![^\s\"'])[^\s\"']*"  # the beginning of a path
 # text that differs from run to run -> its placeholder in a prompt
@@ -50,7 +50,7 @@ def make_fix_prompt(shell: Any, cell: Cell, library: Library, question: str) -> 
             continue  # a run that code in the cell began
         prompt = next((e for e in events_of(record) if isinstance(e, User) and not e.span), None)
         text = prompt.content if prompt is not None else ""
-        if text.startswith(_BEGINNING) and text.endswith(question):
+        if text.startswith(_PROMPT_START) and text.endswith(question):
             return CellPrompt(text, recorded=True)
     raise UsageError(NO_FAILED_CELL)
 
@@ -60,7 +60,7 @@ def _format_prompt(failed: RanCell, question: str) -> str:
     traceback = stabilize(_redact(failed.traceback))
     error = traceback.rpartition("\n")[2]
     parts = (
-        f"{_BEGINNING} {cut_end(error, _LONGEST_ERROR)}",
+        f"{_PROMPT_START} {cut_end(error, _LONGEST_ERROR)}",
         fence(cut_middle(_redact(failed.code), LONGEST_CODE), "python"),
         fence(cut_middle(traceback, LONGEST_TRACEBACK)),
         "Find the cause, and say how to fix it.",

@@ -80,7 +80,7 @@ class StderrTail:
     def _keep(self, text: str) -> None:
         # filtered again: a key with colours inside is whole only without them
         whole = self._redaction.value(strip_ansi(self._text + text))
-        limit = 2 * LONGEST_TAIL  # more than is shown, for what is removed when its end has come
+        limit = 2 * LONGEST_TAIL  # the final filter removes text, and enough must be left to show
         rest, opening = "", _OPEN_STRING.search(whole) if len(whole) > limit else None
         if opening is not None:  # its end may come, and goes with its beginning only
             whole, rest = whole[: opening.end(1)], whole[opening.end(1) :][-limit:]

@@ -33,7 +33,7 @@ FAMILIES = {
 def highlight(code: str, language: str, *, begin: int = 0) -> str:
     """Return `code` as HTML for the inside of a `pre`.
 
-    The part before `begin` is read, not returned: it decides whether the rest continues a string.
+    The part before `begin` is left out: it only decides whether the rest continues a string.
     """
     runs = color_runs(code, language, begin=begin)
     return "".join(_span(text, family) for text, family in runs)

@@ -4,7 +4,8 @@ Other kernels may ask rows of the same store, so which rows are left changes whi
 a result counts only once it is stored. A row is claimed before it is handed out.
 
 Rules of `StoreRowQueue`
-- `put_result` never waits. One thread uses the store, in batches, which a slow disk makes larger.
+- `put_result` never waits. One thread uses the store, in batches; the slower the disk, the larger
+  they are.
 - `deliver_rows` needs no event loop, so that a map whose loop was shut down keeps its results. If
   the store fails, it delivers the rows all the same, and raises the fault.
 """
