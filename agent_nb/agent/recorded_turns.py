@@ -22,10 +22,10 @@ from ..record import (
     Match,
     Payloads,
     Record,
+    UserKey,
     covers_record,
     events_of,
     is_intact,
-    names_signer,
 )
 from ..tools import Tool, Toolset, find_used_variables
 from ..wire import as_dict, as_list
@@ -58,7 +58,7 @@ class RecordedTurns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         record: Record,
         payloads: Mapping[str, Any] | None = None,
         *,
-        key: bytes = b"",
+        key: UserKey | None = None,
         trust: bool | Collection[str] = False,
         live: bool = False,
         home: str | None = None,
@@ -76,7 +76,7 @@ class RecordedTurns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             raise UsageError(
                 f"{Match.TAMPERED[0].upper()}{Match.TAMPERED[1:]}. Run the cell live to record it again."
             )
-        is_own = names_signer(complete, key)
+        is_own = key is not None and key.signed_hash(complete)
         trusted = is_own or covers_record(trust, complete)
         return cls(
             events=events_of(complete, home=home),

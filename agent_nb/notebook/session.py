@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from ..agent import Run
 from ..host import Offer
-from ..record import key_problem, sign_record, user_key
+from ..record import UserKey
 from ..view import RunLiveButton
 from .conversations import Conversation, Conversations
 from .files.library import Library
@@ -83,12 +83,12 @@ class Session:
 
     def sign(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """Return the record signed by this user, or without a key unsigned, with a warning."""
-        key = user_key()
+        key = UserKey.read()
         if not key:
             self.warn(
-                f"Records stay unsigned: {key_problem()}. A replay will ask before it runs their code again."
+                f"Records stay unsigned: {UserKey.find_problem()}. A replay will ask before it runs their code again."
             )
-        return sign_record(record, key)
+        return key.sign(record)
 
     def stop_tape(self) -> bool:
         """End the tape; return whether it was on."""

@@ -81,14 +81,9 @@ if TYPE_CHECKING:
     from .run_inputs import RunInputs as RunInputs
     from .side_by_side import SideBySide as SideBySide
     from .signers import Signer as Signer
+    from .signing import UserKey as UserKey
     from .signing import covers_record as covers_record
     from .signing import is_intact as is_intact
-    from .signing import is_own_record as is_own_record
-    from .signing import key_problem as key_problem
-    from .signing import names_signer as names_signer
-    from .signing import sign_record as sign_record
-    from .signing import signed_by as signed_by
-    from .signing import user_key as user_key
     from .ssh_signature import PrivateKey as PrivateKey
     from .used_calls import UsedCalls as UsedCalls
     from .verify import check_record as check_record
@@ -122,10 +117,7 @@ _NAMES = {
     "run_inputs": "RunInputs",
     "side_by_side": "SideBySide",
     "signers": "Signer",
-    "signing": (
-        "covers_record is_intact is_own_record key_problem names_signer sign_record signed_by "
-        "user_key"
-    ),
+    "signing": "UserKey covers_record is_intact",
     "ssh_signature": "PrivateKey",
     "used_calls": "UsedCalls",
     "verify": "check_record",

@@ -35,7 +35,7 @@ from .outputs import find_copied_runs, read_published_record, read_published_run
 from .packing import Payloads
 from .ranking import CellRecords, read_start_time
 from .record import METADATA_KEY, METADATA_VERSION, RECORD_MIME, Provenance, Record
-from .signing import is_own_record, user_key
+from .signing import UserKey
 from .split_merge import find_leaving_runs, inherit_runs, reassign_runs
 from .used_calls import UsedCalls
 
@@ -212,7 +212,9 @@ class NotebookRuns:
             if len(remaining) < len(listed):
                 ids = {r["id"] for r in remaining}
                 restored = [r for r in known.get(cell, ()) if r["id"] not in ids]
-                runs[cell] = CellRecords([*remaining, *restored]).select_kept(user_key(), used_ids)
+                runs[cell] = CellRecords([*remaining, *restored]).select_kept(
+                    UserKey.read(), used_ids
+                )
         self._replace_runs(runs)
 
     def strip(self) -> int:
@@ -263,7 +265,7 @@ def _merge_runs(*sources: Runs, used_ids: Collection[str] = ()) -> Runs:
             by_id = merged.setdefault(cell, {})
             for record in listed:
                 by_id[record["id"]] = _choose_version(by_id.get(record["id"]), record)
-    key = user_key()
+    key = UserKey.read()
     return {
         cell: CellRecords(by_id.values()).select_kept(key, used_ids)
         for cell, by_id in merged.items()
@@ -282,8 +284,8 @@ def _choose_version(earlier: Record | None, later: Record) -> Record:
     """Return the later of two records with the same id, unless only the earlier is this user's."""
     if earlier is None or earlier == later:
         return later
-    key = user_key()
-    return earlier if is_own_record(earlier, key) and not is_own_record(later, key) else later
+    key = UserKey.read()
+    return earlier if key.owns(earlier) and not key.owns(later) else later
 
 
 def _group_unmerged(records: Iterable[tuple[str, Any]]) -> Runs:

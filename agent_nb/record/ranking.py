@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 
 from .fingerprint import Digests
 from .record import Provenance, Record
-from .signing import covers_record, is_intact, is_own_record
+from .signing import UserKey, covers_record, is_intact
 
 TOLERANCE = 300.0  # seconds that a start may lie in the future: clocks of machines differ
 END_OF_TIME = 253_402_300_799.0  # the last second of the year 9999, in epoch seconds
@@ -34,7 +34,7 @@ class CellRecords(list[Record]):
         """Return the records by their start, the newest first."""
         return sorted(self, key=_sort_key, reverse=True)
 
-    def rank(self, key: bytes, signed: Collection[str] = ()) -> list[Record]:
+    def rank(self, key: UserKey, signed: Collection[str] = ()) -> list[Record]:
         """Return the records in the order in which they count for the user with this key.
 
         `signed` holds the hashes of records that signers have signed.
@@ -44,11 +44,11 @@ class CellRecords(list[Record]):
             return ordered
         return sorted(
             ordered,
-            key=lambda r: is_own_record(r, key) or (covers_record(signed, r) and is_intact(r)),
+            key=lambda r: key.owns(r) or (covers_record(signed, r) and is_intact(r)),
             reverse=True,
         )
 
-    def select_kept(self, key: bytes | None, used: Collection[str] = ()) -> list[Record]:
+    def select_kept(self, key: UserKey | None, used: Collection[str] = ()) -> list[Record]:
         """Return the records that are kept for the user with this key, newest first.
 
         `key` None: all of them are the user's own, and none is checked. `used`: the ids of taped
@@ -61,7 +61,7 @@ class CellRecords(list[Record]):
         kept += [r for r in taped if r.get("id") in used and r.get("id") not in ids]
         return kept.newest_first()
 
-    def _select_executions(self, key: bytes | None) -> list[Record]:
+    def _select_executions(self, key: UserKey | None) -> list[Record]:
         """Return the records of the newest executions: of the user's own, then of others."""
         if len(self) <= self.EXECUTIONS:  # all are kept, and checking whose they are costs a hash
             return self
@@ -69,7 +69,7 @@ class CellRecords(list[Record]):
         own: dict[str, list[Record]] = {}
         foreign: dict[str, list[Record]] = {}
         for record in self.newest_first():
-            group = own if key is None or is_own_record(record, key) else foreign
+            group = own if key is None or key.owns(record) else foreign
             group.setdefault(_execution_id(record), []).append(record)
         newest_own = list(own.values())[: self.EXECUTIONS]
         newest_foreign = list(foreign.values())[: max(self.EXECUTIONS - len(own), 1)]

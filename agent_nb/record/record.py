@@ -98,7 +98,7 @@ def run_record(
     home: str | None = None,
     cap: int = CAP,
 ) -> dict[str, Any]:
-    """Return the unsigned record of a run; `signing.sign_record` adds the signature.
+    """Return the unsigned record of a run; `signing.UserKey.sign` adds the signature.
 
     started: epoch seconds (default: the time of the first event).
     beside: what its row needed in addition to the run (`RecordFields`).

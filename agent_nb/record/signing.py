@@ -4,7 +4,7 @@ Why: a replay runs code of a record again only if this user made the record, or 
 run. Why this secret: every user has one, it never leaves the machine, and Jupyter itself uses it to
 decide whose outputs it trusts. Reading it makes it if it is missing, as Jupyter does.
 
-Rule: only `is_own_record`, or its two parts together (`is_intact` and `names_signer`), decides
+Rule: only `UserKey.owns`, or its two parts together (`is_intact` and `signed_hash`), decides
 whether a record is the user's.
 """
 
@@ -30,12 +30,68 @@ _PREFIX = b"agent_nb record 1\n"  # no signature of ours can pass for one of Jup
 _VARIABLES = ("JUPYTER_DATA_DIR", "JUPYTER_PLATFORM_DIRS", "XDG_DATA_HOME", "HOME", "APPDATA")
 
 
-def sign_record(record: Record, key: bytes) -> dict[str, Any]:
-    """Return the record with its hash and, if there is a key, its signature."""
-    unsigned = {k: v for k, v in record.items() if k != "signature"}
-    content = record_hash(unsigned)
-    signed = {**unsigned, "hash": content}
-    return {**signed, "signature": _make_signature(content, key)} if key and content else signed
+class UserKey(bytes):
+    """The key with which this user's records are signed: Jupyter's notebook secret, or b""."""
+
+    def __repr__(self) -> str:
+        """Return a text that does not show the secret."""
+        return f"{type(self).__name__}({'hidden' if self else ''})"
+
+    @classmethod
+    def read(cls, folder: str | os.PathLike[str] | None = None) -> UserKey:
+        """Return the key in Jupyter's data folder, or in `folder`; b"" if there is none."""
+        with suppress(OSError):
+            return cls(_read_secret(_find_secret_file(folder)))
+        return cls()
+
+    @staticmethod
+    def find_problem(folder: str | os.PathLike[str] | None = None) -> str:
+        """Return why `read` returns b"" and what to do about it, "" if there is a key."""
+        path = _find_secret_file(folder)
+        name = shorten_path(path)
+        try:
+            empty = not _read_secret(path)
+        except OSError as fault:
+            action, todo = "made", f"make {shorten_path(path.parent)} writable"
+            if os.path.exists(path):
+                action, todo = "read", f"make {name} readable"
+            return f"{name} cannot be {action} ({fault.strerror or fault}); {todo}, or set JUPYTER_DATA_DIR"
+        return f"{name} is empty; remove it, and the next run makes a new one" if empty else ""
+
+    def sign(self, record: Record) -> dict[str, Any]:
+        """Return the record with its hash and, if there is a key, its signature."""
+        unsigned = {k: v for k, v in record.items() if k != "signature"}
+        content = record_hash(unsigned)
+        signed = {**unsigned, "hash": content}
+        return {**signed, "signature": self._sign_hash(content)} if self and content else signed
+
+    def signed(self, record: Record) -> bool:
+        """Return whether this key signed this content; its payloads are not checked."""
+        return self._verify(record, record_hash(record))
+
+    def signed_hash(self, record: Record) -> bool:
+        """Return whether this key signed the hash in a record, right or wrong.
+
+        Only together with `is_intact` does this prove that the record is the user's (`owns`).
+        """
+        return self._verify(record, stored_hash(record))
+
+    def owns(self, record: Record) -> bool:
+        """Return whether this key signed a whole record, and nothing was changed since."""
+        return self.signed_hash(record) and is_intact(record)
+
+    def _verify(self, record: Record, content: str) -> bool:
+        """Return whether a record's signature is the one that the key makes for a hash."""
+        signature = record.get("signature")
+        if not (self and content and isinstance(signature, str)):
+            return False
+        return hmac.compare_digest(
+            signature.encode("utf-8", "replace"), self._sign_hash(content).encode()
+        )
+
+    def _sign_hash(self, content: str) -> str:
+        """Return the signature of a content hash."""
+        return SCHEME + hmac.new(self, _PREFIX + content.encode(), hashlib.sha256).hexdigest()
 
 
 def is_intact(record: Record) -> bool:
@@ -45,24 +101,6 @@ def is_intact(record: Record) -> bool:
         return False
     # quick for the many records without payloads
     return REFERENCE not in text or not Payloads.list_faults(record)
-
-
-def signed_by(record: Record, key: bytes) -> bool:
-    """Return whether the holder of `key` signed this content; its payloads are not checked."""
-    return _verify(record, record_hash(record), key)
-
-
-def is_own_record(record: Record, key: bytes) -> bool:
-    """Return whether the holder of `key` signed a whole record, and nothing was changed since."""
-    return names_signer(record, key) and is_intact(record)
-
-
-def names_signer(record: Record, key: bytes) -> bool:
-    """Return whether the holder of `key` signed the hash in a record, right or wrong.
-
-    Only together with `is_intact` does this prove that the record is theirs (`is_own_record`).
-    """
-    return _verify(record, stored_hash(record), key)
 
 
 def covers_record(trust: bool | Collection[str], record: Record) -> bool:
@@ -77,42 +115,6 @@ def stored_hash(record: Record) -> str:
     """Return the hash in a record, "" if it cannot be a hash: other text might not be encodable."""
     stored = record.get("hash")
     return stored if isinstance(stored, str) and stored.isascii() else ""
-
-
-def _verify(record: Record, content: str, key: bytes) -> bool:
-    """Return whether a record's signature is the one that `key` makes for the hash `content`."""
-    signature = record.get("signature")
-    if not (key and content and isinstance(signature, str)):
-        return False
-    return hmac.compare_digest(
-        signature.encode("utf-8", "replace"), _make_signature(content, key).encode()
-    )
-
-
-def _make_signature(content: str, key: bytes) -> str:
-    """Return the signature of the content hash `content`."""
-    return SCHEME + hmac.new(key, _PREFIX + content.encode(), hashlib.sha256).hexdigest()
-
-
-def user_key(folder: str | os.PathLike[str] | None = None) -> bytes:
-    """Return Jupyter's notebook secret, from its data folder or from `folder`; b"" without one."""
-    with suppress(OSError):
-        return _read_secret(_find_secret_file(folder))
-    return b""
-
-
-def key_problem(folder: str | os.PathLike[str] | None = None) -> str:
-    """Return why `user_key` returns b"" and what to do about it, "" if there is a secret."""
-    path = _find_secret_file(folder)
-    name = shorten_path(path)
-    try:
-        empty = not _read_secret(path)
-    except OSError as fault:
-        action, todo = "made", f"make {shorten_path(path.parent)} writable"
-        if os.path.exists(path):
-            action, todo = "read", f"make {name} readable"
-        return f"{name} cannot be {action} ({fault.strerror or fault}); {todo}, or set JUPYTER_DATA_DIR"
-    return f"{name} is empty; remove it, and the next run makes a new one" if empty else ""
 
 
 def _find_secret_file(folder: str | os.PathLike[str] | None) -> Path:

@@ -27,6 +27,7 @@ from ..record import (
     RunNumbers,
     SideBySide,
     Signer,
+    UserKey,
     agent_cell,
     check_record,
     source_of,
@@ -105,7 +106,7 @@ def check_records(
     cell: Mapping[str, Any],
     records: Sequence[Record],
     signers: Sequence[Signer],
-    key: bytes,
+    key: UserKey,
 ) -> CheckedRecords:
     """Return the records of a cell, best first, and the faults of the one that its replay plays.
 

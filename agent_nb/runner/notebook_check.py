@@ -29,13 +29,13 @@ from ..record import (
     Record,
     RunNumbers,
     Signer,
+    UserKey,
     agent_cell,
     cell_id,
     events_of,
     load_notebook,
     read_start_time,
     source_of,
-    user_key,
     with_ids,
 )
 from ..wire import as_list
@@ -138,7 +138,7 @@ def _check_all_records(
     nb: Notebook, recorded: Mapping[str, Sequence[Record]], signers: Sequence[Signer]
 ) -> list[CheckedRecords]:
     """Return the checked records of each cell. `recorded`: id of a cell -> its records."""
-    key = user_key()
+    key = UserKey.read()
     return [
         check_records(nb, cell, recorded.get(cell_id(cell), []), signers, key)
         for cell in nb["cells"]

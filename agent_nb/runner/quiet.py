@@ -25,15 +25,14 @@ from ..record import (
     RunNumbers,
     Runs,
     UsedCalls,
+    UserKey,
     agent_cell,
     cell_id,
     content_hash,
-    is_own_record,
     list_cells,
     list_outputs,
     metadata_of,
     source_of,
-    user_key,
 )
 from ..wire import as_list
 from .same_run import same_run
@@ -77,7 +76,7 @@ def _find_repeated(runs: Runs, known: Runs, used: UsedCalls) -> dict[str, dict[s
 
     `used`: the taped calls that the executions of each cell used.
     """
-    key = user_key()
+    key = UserKey.read()
     repeated: dict[str, dict[str, str]] = {}
     for cell, records in runs.items():
         old_records = known.get(cell, ())
@@ -86,7 +85,7 @@ def _find_repeated(runs: Runs, known: Runs, used: UsedCalls) -> dict[str, dict[s
         old = CellRecords(old_records).newest_execution(used.newest(cell))
         if not new or len(new) != len(old):
             continue
-        if all(is_own_record(r, key) for r in old) and all(map(same_run, old, new)):
+        if all(key.owns(r) for r in old) and all(map(same_run, old, new)):
             repeated[cell] = {n["id"]: o["id"] for n, o in zip(new, old, strict=True)}
     return repeated
 

@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from agent_nb import Agent, Scripted
 from agent_nb.record.record import run_record
+from agent_nb.record.signing import UserKey
 from agent_nb.rows.store.row_store import RowStore
 
 SIZES = (1, 10, 100)
@@ -48,7 +49,7 @@ def main(rows: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for at_once in SIZES:
             path = Path(folder) / f"{at_once}.sqlite"
-            store = RowStore(path, "bench", b"key", owner="bench")
+            store = RowStore(path, "bench", UserKey(b"key"), owner="bench")
             measured("claim", lambda some, s=store: s.claim(some, 60), keys, at_once)
             measured(
                 "put", lambda some, s=store: s.put([(k, record, 1) for k in some]), keys, at_once

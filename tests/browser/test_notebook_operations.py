@@ -13,7 +13,7 @@ import re
 
 import pytest
 
-from agent_nb.record.signing import names_signer, user_key
+from agent_nb.record.signing import UserKey
 from agent_nb.record.verify import check_record
 from agent_nb.rows.recorded_runs import runs
 
@@ -139,11 +139,11 @@ def sound(front, nb, live=0):
     """Every record in the file is whole and signed by this user; no output holds one, or a widget
     but `live` views of runs that go on.
     """
-    key = user_key(front.server.folder / "data")
+    key = UserKey.read(front.server.folder / "data")
     ours = nb["metadata"]["agent_nb"]
     records = [record for listed in ours["runs"].values() for record in listed]
     assert [p for r in records for p in check_record(r, ours.get("payloads"))] == []
-    assert all(names_signer(record, key) for record in records)
+    assert all(key.signed_hash(record) for record in records)
     shown = [o["data"] for c in nb["cells"] for o in c.get("outputs", []) if "data" in o]
     assert not [data for data in shown if "events" in (data.get(MIME) or {})]
     assert [set(data) for data in shown if WIDGET in data] == [{WIDGET}] * live

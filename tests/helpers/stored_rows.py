@@ -4,13 +4,13 @@ from helpers.scripts import calling
 
 from agent_nb import tool
 from agent_nb.models.script_turn import Case, read_turn
-from agent_nb.record.signing import user_key
+from agent_nb.record.signing import UserKey
 from agent_nb.rows.store.row_store import RowStore
 
 
 def signed_by(key, path, rows):
     """Let the rows of a store be a stranger's."""
-    store = RowStore(path, "m", user_key(), owner="reader")
+    store = RowStore(path, "m", UserKey.read(), owner="reader")
     records = {k: s.record for k, s in store.find([row.key for row in rows]).items()}
     store.forget({r["id"] for r in records.values()})
     store.close()

@@ -12,7 +12,7 @@ from agent_nb.agent.context import find_context
 from agent_nb.host import launch
 from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.record.record import METADATA_KEY, RECORD_MIME, record_hash
-from agent_nb.record.signing import sign_record, user_key
+from agent_nb.record.signing import UserKey
 from agent_nb.tools import describe
 
 LINE = "-m model -t python --approve auto"
@@ -277,7 +277,7 @@ def test_a_record_with_a_context_of_another_form_is_played(nb, forged):
         if event["type"] == "state" and event.get("kind") == "context":
             event["payload"]["variables"] = forged
     whole["hash"] = record_hash(whole)
-    listed[0] = sign_record(whole, user_key())
+    listed[0] = UserKey.read().sign(whole)
     nb.cell("Go.", LINE, df=frame(4))
     assert nb.last[1][METADATA_KEY].get("replayed") is True
 

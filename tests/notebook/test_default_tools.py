@@ -19,7 +19,7 @@ from agent_nb.notebook.cell import cell_tools
 from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.notebook.completion.fitting import find_completions
 from agent_nb.record.record import METADATA_KEY
-from agent_nb.record.signing import sign_record
+from agent_nb.record.signing import UserKey
 from agent_nb.tools import Toolset
 
 DEFAULT = ["python", "add_cell"]
@@ -363,7 +363,7 @@ def test_code_of_a_strangers_record_does_not_run_without_trust(nb, offline):
     nb.cell("Go.", "-m model --approve auto", model=Asked([calling("python", code="a = 1"), "ok"]))
     del nb.shell.user_ns["a"]
     listed = nb.shell.magics_manager.registry["AgentMagics"].session.library._records["c1"]
-    listed[0] = sign_record(listed[0], b"a key of another user" * 2)
+    listed[0] = UserKey(b"a key of another user" * 2).sign(listed[0])
     offline()
     with pytest.raises(AgentCellError, match=RecordedTurns.FOREIGN):
         nb.cell("Go.", "-m model --approve auto")

@@ -13,7 +13,7 @@ from agent_nb.notebook.files.library import Library
 from agent_nb.notebook.identity import Cell
 from agent_nb.record import CellRecords
 from agent_nb.record.record import Provenance, record_hash, run_record
-from agent_nb.record.signing import sign_record
+from agent_nb.record.signing import UserKey
 
 
 def record(run, cell, prompt, started, **provenance):
@@ -79,7 +79,7 @@ def test_a_pasted_cell_that_was_run_says_its_own(said):
     ]
 
 
-SECRET = b"the secret of the user"
+SECRET = UserKey(b"the secret of the user")
 
 
 @pytest.fixture
@@ -93,9 +93,9 @@ def secret(tmp_path, monkeypatch):
 
 def test_a_turn_says_whether_the_user_signed_its_record(said, secret):
     runs = {
-        "a": [sign_record(A, secret)],
+        "a": [secret.sign(A)],
         "b": [B],
-        "c": [sign_record(record("r3", "c", "three", 3.0), b"somebody else")],
+        "c": [UserKey(b"somebody else").sign(record("r3", "c", "three", 3.0))],
     }
     assert said("abcd", runs, foreign=True) == [
         ("a", "one", False),
@@ -107,13 +107,13 @@ def test_a_turn_says_whether_the_user_signed_its_record(said, secret):
 @pytest.mark.parametrize("started", [3.0, 9e9, float("nan"), "9e9", True, 10**400])
 def test_a_record_of_the_user_counts_before_newer_ones_of_others(said, secret, started):
     forged = record("r3", "a", "forged", started)
-    for listed in ([sign_record(A, secret), forged], [forged, sign_record(A, secret)]):
+    for listed in ([secret.sign(A), forged], [forged, secret.sign(A)]):
         assert said("ab", {"a": listed}, foreign=True) == [("a", "one", False)]
 
 
 def test_a_record_that_was_changed_says_nothing(said, secret):
     """A record whose hash does not fit adds no turn."""
-    changed = {**sign_record(A, secret), "events": record("r1", "a", "changed", 1.0)["events"]}
+    changed = {**secret.sign(A), "events": record("r1", "a", "changed", 1.0)["events"]}
     assert said("ab", {"a": [changed]}) == []
     assert said("ab", {"a": [{**B, "hash": ""}, {**B, "hash": B["hash"][:-1]}, changed]}) == []
 
@@ -149,15 +149,15 @@ class TestOfACell:
     def test_what_this_kernel_made_comes_first_then_the_users_then_others(self, library):
         forged, mine, old = (
             record("forged", "a", "x", 9.0),
-            sign_record(record("mine", "a", "x", 5.0), SECRET),
-            sign_record(A, SECRET),
+            SECRET.sign(record("mine", "a", "x", 5.0)),
+            SECRET.sign(A),
         )
         found = library(forged, old, record("future", "a", "x", 9e9), mine)
         found.keep_record("a", record("here", "a", "x", 2.0))
         assert self.ids(found) == ["here", "mine", "r1", "forged", "future"]
 
     def test_of_two_records_of_one_id_the_users_counts(self, library):
-        forged, mine = record("r1", "a", "forged", 9.0), sign_record(A, SECRET)
+        forged, mine = record("r1", "a", "forged", 9.0), SECRET.sign(A)
         found = library(forged, mine)
         assert found.rank_records(Cell(key="a", id="a")) == [mine]
 
@@ -165,7 +165,7 @@ class TestOfACell:
         found = library()
         found.keep_record("a", B)
         assert found.is_own(B)
-        assert found.is_own(sign_record(A, SECRET))
+        assert found.is_own(SECRET.sign(A))
         assert not found.is_own(A)
         assert not found.is_own({**A, "id": "r2"})
 

@@ -26,7 +26,7 @@ from agent_nb.notebook.files.library import Library
 from agent_nb.notebook.files.recovery import recover_run
 from agent_nb.record import journal_recovery
 from agent_nb.record.record import METADATA_KEY, METADATA_VERSION, RECORD_MIME, log_of
-from agent_nb.record.signing import names_signer, user_key
+from agent_nb.record.signing import UserKey
 from agent_nb.record.verify import check_record
 
 pytestmark = [
@@ -208,7 +208,7 @@ def test_every_lost_run_is_recovered_as_a_valid_interrupted_one(lost):
     for one in lost:
         assert (journals[one.run].status, journals[one.run].header.cell) == ("lost", one.cell)
         log, record = recover_run(journals[one.run], Library({}))
-        assert (check_record(record), names_signer(record, user_key())) == ([], True)
+        assert (check_record(record), UserKey.read().signed_hash(record)) == ([], True)
         assert not list(
             validator.iter_errors({"version": METADATA_VERSION, "runs": {one.cell: [record]}})
         )

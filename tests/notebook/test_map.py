@@ -13,6 +13,7 @@ from agent_nb.events.mapped import is_map
 from agent_nb.models.script_turn import Case, read_turn
 from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.record.record import METADATA_KEY, record_hash
+from agent_nb.record.signing import UserKey
 from agent_nb.rows.recorded_runs import Runs
 
 ASK = "Classify {{ text }}"
@@ -126,7 +127,7 @@ def test_failed_rows_are_played_where_they_cannot_be_asked(nb, model, df, monkey
     model.refused.add("bad")
     nb.cell(ASK, "-m model --map df", model=model, df=df)
     if strange:
-        monkeypatch.setattr("agent_nb.notebook.cell.rerun.user_key", lambda: b"another key")
+        monkeypatch.setattr(UserKey, "read", lambda: UserKey(b"another key"))
     model.asked.clear()
     nb.cell(ASK, "-m model --map df" + ("" if strange else " --rerun replay"))
     assert model.asked == []

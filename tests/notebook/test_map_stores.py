@@ -7,7 +7,7 @@ import pytest
 from agent_nb import Scripted
 from agent_nb.notebook.cell.failure import AgentCellError
 from agent_nb.record.record import METADATA_KEY
-from agent_nb.record.signing import sign_record
+from agent_nb.record.signing import UserKey
 from agent_nb.rows.map.known_rows.stored import stores_folder
 
 ASK = "Classify {{ text }}"
@@ -151,7 +151,7 @@ def test_the_record_of_a_stranger_removes_no_rows(nb, model, tmp_path, monkeypat
     nb.restart()
     path = tmp_path / "n.ipynb"
     cell = {"cell_type": "code", "id": "c2", "source": "", "metadata": {}, "outputs": []}
-    foreign = {"version": 1, "runs": {"c2": [sign_record(record, b"a stranger")]}}
+    foreign = {"version": 1, "runs": {"c2": [UserKey(b"a stranger").sign(record)]}}
     path.write_text(
         json.dumps(
             {

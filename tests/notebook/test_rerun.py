@@ -27,7 +27,7 @@ from agent_nb.record.record import (
     record_hash,
     run_record,
 )
-from agent_nb.record.signing import sign_record, signed_by, user_key
+from agent_nb.record.signing import UserKey
 
 CALL = calling("python", code="base + 2")
 
@@ -240,7 +240,7 @@ def test_a_record_without_option_keeps_nothing(nb):
 
 def test_live_runs_are_signed_and_in_the_journal(nb):
     run = nb.cell("hi", model=Once(["one"]))
-    assert signed_by(nb.record, user_key())
+    assert UserKey.read().signed(nb.record)
     (path,) = journal.Journal.files()
     assert list(journal_recovery.RecoverableRun.recover(path)) == list(run.log)
 
@@ -357,7 +357,7 @@ class TestKernelCalls:
 
     def test_foreign_code_needs_trust(self, nb):
         nb.cell("go", line=self.LINE, model=Once([CALL, "done"]), base=40)
-        foreign = sign_record({**nb.record, "id": "foreign"}, b"somebody else")
+        foreign = UserKey(b"somebody else").sign({**nb.record, "id": "foreign"})
         nb.command("forget all")
         nb.shell.user_ns["base"] = 0
         with pytest.raises(AgentCellError) as error:
@@ -470,7 +470,7 @@ class TestForeignTurns:
         assert kinds.index("foreign_turns") < kinds.index("llm")
         assert words in nb.last[0]["text/plain"].splitlines()[0]
 
-    @pytest.mark.parametrize("forge", [lambda r: r, lambda r: sign_record(r, user_key())])
+    @pytest.mark.parametrize("forge", [lambda r: r, lambda r: UserKey.read().sign(r)])
     def test_the_users_own_are_not_named(self, opened, forge):
         nb = opened(forge)
         assert self.named(nb.cell("ho!", cell="c2")) == []
@@ -688,7 +688,7 @@ class TestFile:
     def test_status_knows_the_turn_of_a_cell_whose_code_began_a_later_run(self, nb, path):
         other = nb.cell("zero", cell="c7")
         begun = run_record(other.log, Provenance(cell="c1", conversation=""))
-        begun = sign_record(begun, user_key())
+        begun = UserKey.read().sign(begun)
         notebook = json.loads(path.read_text())
         notebook["cells"][0]["outputs"].append(
             {

@@ -9,7 +9,7 @@ from agent_nb.cli.main import main
 from agent_nb.record.ipynb import load_notebook
 from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.record import record_hash
-from agent_nb.record.signing import sign_record, user_key
+from agent_nb.record.signing import UserKey
 
 pytestmark = pytest.mark.kernel
 SETUP = """%load_ext agent_nb
@@ -146,7 +146,7 @@ def test_an_older_record_replays_with_its_own(recorded, capsys):
     events[place]["status"] = "error"
     older = {k: v for k, v in record.items() if k not in ("hash", "signature")} | {"events": events}
     older["hash"] = record_hash({**older, "hash": record["hash"]})
-    nb["metadata"]["agent_nb"]["runs"]["c1"] = [sign_record(older, user_key())]
+    nb["metadata"]["agent_nb"]["runs"]["c1"] = [UserKey.read().sign(older)]
     nb["cells"][2]["source"] = "print('found' in globals())"
     recorded.write_text(json.dumps(nb))
     capsys.readouterr()

@@ -30,6 +30,7 @@ from agent_nb.record.record import METADATA_KEY as OURS
 from agent_nb.record.record import record_hash
 from agent_nb.record.recorded_calls import RecordedCall
 from agent_nb.record.signers import NAMESPACE, signers_file
+from agent_nb.record.signing import UserKey
 from agent_nb.record.ssh_signature import Signature, armor_signature
 
 pytest.importorskip("cryptography")
@@ -226,7 +227,7 @@ class TestTesting:
         change(notebook, forged)
         assert main(["test", str(notebook)]) == 0
         listed = ours(notebook)["runs"]["cell3"]
-        assert CellRecords(listed).rank(b"", [listed[2]["hash"]])[0]["id"] == listed[2]["id"]
+        assert CellRecords(listed).rank(UserKey(), [listed[2]["hash"]])[0]["id"] == listed[2]["id"]
 
 
 def signed_text(record, cell):

@@ -19,7 +19,7 @@ from agent_nb.record.ipynb import load_notebook, save_notebook, with_ids
 from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.outputs import RunNumbers
 from agent_nb.record.packing import payload_key
-from agent_nb.record.signing import sign_record
+from agent_nb.record.signing import UserKey
 from agent_nb.record.split_merge import reassign_runs
 
 MIME = "application/vnd.agent-nb.run+json"
@@ -599,7 +599,7 @@ def test_a_record_with_an_unknown_prompt_is_not_inherited(events):
     assert "h" not in lift_nb["metadata"]["agent_nb"]["runs"]
 
 
-SECRET = b"the secret of the user who saves"
+SECRET = UserKey(b"the secret of the user who saves")
 
 
 @pytest.fixture
@@ -608,7 +608,7 @@ def owner(monkeypatch, tmp_path):
     (tmp_path / "jupyter").mkdir()
     (tmp_path / "jupyter" / "notebook_secret").write_bytes(SECRET)
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
-    return lambda name, started=1.0, **more: sign_record({**run(name, started), **more}, SECRET)
+    return lambda name, started=1.0, **more: SECRET.sign({**run(name, started), **more})
 
 
 FUTURE = 9e9
@@ -641,7 +641,7 @@ class TestForgedRecords:
         for forged in (
             run("r1", 3.0),
             {**mine, "status": "error"},
-            sign_record(run("r1", 3.0), b"somebody else"),
+            UserKey(b"somebody else").sign(run("r1", 3.0)),
         ):
             ours = saved(cell("a", output(forged)), over=first)
             assert ours["runs"]["a"] == [mine]

@@ -7,7 +7,7 @@ from agent_nb.record import packing
 from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.packing import LARGE, Payloads
 from agent_nb.record.record import METADATA_KEY, events_of, run_record
-from agent_nb.record.signing import is_intact, is_own_record, sign_record
+from agent_nb.record.signing import UserKey, is_intact
 
 
 def large_run():
@@ -16,7 +16,7 @@ def large_run():
 
 
 def test_a_payload_is_hashed_once_on_the_way_to_a_replay(monkeypatch):
-    record = sign_record(large_run(), b"key")
+    record = UserKey(b"key").sign(large_run())
     bare, payloads = Payloads.detach(record)
     notebook = json.loads(
         json.dumps(
@@ -32,7 +32,7 @@ def test_a_payload_is_hashed_once_on_the_way_to_a_replay(monkeypatch):
 
     monkeypatch.setattr(packing, "_encode_packed", counted)
     ((_, found),) = NotebookRuns(notebook).list_all()
-    assert is_own_record(found, b"key")
+    assert UserKey(b"key").owns(found)
     assert is_intact(found)
     assert events_of(found)[0].payload == "x" * (LARGE + 1)
     assert len(hashed) == 1

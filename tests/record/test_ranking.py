@@ -6,9 +6,9 @@ import time
 import pytest
 
 from agent_nb.record.ranking import TOLERANCE, CellRecords, read_start_time
-from agent_nb.record.signing import is_own_record, sign_record
+from agent_nb.record.signing import UserKey
 
-KEY, OTHER = b"this user's secret", b"somebody else's"
+KEY, OTHER = UserKey(b"this user's secret"), UserKey(b"somebody else's")
 NO_TIME = [
     None,
     "9e9",
@@ -28,8 +28,8 @@ NO_TIME = [
 
 
 def made(name, at=1.0, key=b""):
-    return sign_record(
-        {"id": name, "started": at, "events": [{"type": "end", "status": "ok"}]}, key
+    return UserKey(key).sign(
+        {"id": name, "started": at, "events": [{"type": "end", "status": "ok"}]}
     )
 
 
@@ -77,7 +77,7 @@ def test_the_users_own_come_first_and_each_class_by_its_start():
         made("b", 2.0, KEY),
     ]
     assert names(CellRecords(records).rank(KEY)) == ["b", "a", "forged", "other"]
-    assert names(CellRecords(records).rank(b"")) == ["forged", "other", "b", "a"]
+    assert names(CellRecords(records).rank(UserKey())) == ["forged", "other", "b", "a"]
 
 
 def test_a_record_of_the_user_that_was_changed_is_not_the_users():
@@ -90,26 +90,25 @@ def test_a_record_of_the_user_that_was_changed_is_not_the_users():
         {"signature": "ü"},
         {"signature": 7},
     ):
-        assert not is_own_record({**own, **change}, KEY)
+        assert not KEY.owns({**own, **change})
         assert CellRecords([{**own, **change}, own]).rank(KEY)[0] == own
 
 
 def test_a_record_with_a_swapped_payload_is_not_the_users():
     key = "0" * 64
-    own = sign_record(
+    own = KEY.sign(
         {
             "id": "a",
             "started": 1.0,
             "events": [{"type": "result", "content": {"$payload": key}}],
             "payloads": {key: "x"},
-        },
-        KEY,
+        }
     )
-    assert not is_own_record(own, KEY)
+    assert not KEY.owns(own)
 
 
 def test_an_empty_key_owns_nothing():
-    assert not is_own_record(made("a", 1.0, KEY), b"")
+    assert not UserKey().owns(made("a", 1.0, KEY))
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from agent_nb.record.match import Match
 from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.packing import LARGE, Payloads
 from agent_nb.record.record import Provenance, events_of, log_of, record_hash, run_record
-from agent_nb.record.signing import is_intact, sign_record, signed_by
+from agent_nb.record.signing import UserKey, is_intact
 from agent_nb.record.verify import check_record
 from agent_nb.view.state.fold import RunView
 from agent_nb.wire.json_text import encode_canonical
@@ -551,19 +551,19 @@ def test_records_from_before_the_exact_hash_still_verify_and_read(prompt):
     old = older(new)
     assert old["hash"] != new["hash"]
     assert is_intact(old)
-    signed = sign_record(old, b"key")
+    signed = UserKey(b"key").sign(old)
     assert signed["hash"] == old["hash"]
-    assert signed_by(signed, b"key")
+    assert UserKey(b"key").signed(signed)
     assert [event.content for event in events_of(old) if event.type == "user"] == [prompt]
     assert not is_intact({**old, "conversation": "other"})
 
 
 def test_a_record_cannot_be_passed_off_as_an_older_one():
-    signed = sign_record(run_record(run_of("rm a?")), b"key")
+    signed = UserKey(b"key").sign(run_record(run_of("rm a?")))
     forged = older(json.loads(json.dumps(signed).replace("rm a?", "rm a\\ud800")))
-    assert not signed_by(forged, b"key")
-    assert not signed_by(
-        {k: v for k, v in signed.items() if k != "hash"} | {"hash": "sha256:"}, b"key"
+    assert not UserKey(b"key").signed(forged)
+    assert not UserKey(b"key").signed(
+        {k: v for k, v in signed.items() if k != "hash"} | {"hash": "sha256:"}
     )
 
 

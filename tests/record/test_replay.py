@@ -22,13 +22,13 @@ from agent_nb.record.fingerprint import Digests
 from agent_nb.record.match import Match
 from agent_nb.record.normalize import normalize_value
 from agent_nb.record.record import events_of, run_record
-from agent_nb.record.signing import sign_record
+from agent_nb.record.signing import UserKey
 from agent_nb.record.verify import check_record
 from agent_nb.tools.base import Decision
 from agent_nb.tools.kernel_permissions import KERNEL_PERMISSIONS, KernelPermissions
 from agent_nb.view.state.fold import RunView
 
-KEY = b"this user's secret"
+KEY = UserKey(b"this user's secret")
 SPACE = {}
 
 
@@ -70,7 +70,7 @@ def record(turns=TURNS, prompt="go", history=(), key=KEY, **options):
     """Run live and return the signed record, as read from a file."""
     run = wait(lambda: agent(turns, **options)(prompt, history=history, check=False))
     SPACE.pop("ran", None)
-    return json.loads(json.dumps(sign_record(run_record(run.log), key)))
+    return json.loads(json.dumps(key.sign(run_record(run.log))))
 
 
 def play(stored, live=False, trust=False, key=KEY, wish=None, **options):
@@ -220,7 +220,7 @@ class TestMatching:
         "cut", [7, {"seq": 1}, [7, {}], [{"seq": [1], "field": "args"}, {"seq": 1, "field": {}}]]
     )
     def test_a_malformed_list_of_cuts_cuts_nothing(self, cut):
-        assert RecordedTurns.of(sign_record({**record(), "cut": cut}, KEY)).cut == frozenset()
+        assert RecordedTurns.of(KEY.sign({**record(), "cut": cut})).cut == frozenset()
 
     def test_an_older_record_that_is_whole_is_played_instead(self):
         old = record()
@@ -380,7 +380,7 @@ def shout(text: str) -> str:
         made = Agent(Scripted([batch(*wanted), "ok"]), [cell["note"], cell["shout"]], secrets={})
         run = wait(lambda: made("go"))
         cell["said"].clear()
-        return sign_record(run_record(run.log), key)
+        return key.sign(run_record(run.log))
 
     def play(self, cell, stored, trust=False, **options):
         made = Agent(Scripted([]), [cell["note"], cell["shout"]], secrets={}, **options)
@@ -412,7 +412,7 @@ def shout(text: str) -> str:
     @pytest.mark.parametrize("approve", ["ask", "auto"])
     def test_foreign_calls_run_only_with_trust(self, cell, approve):
         """The code is the notebook's, the arguments are the record's: `note` may do anything."""
-        stored = self.record(cell, ("note", {"text": "a"}), key=b"somebody else")
+        stored = self.record(cell, ("note", {"text": "a"}), key=UserKey(b"somebody else"))
         assert "--trust-record" in self.play(cell, stored, approve=approve).fresh
         assert cell["said"] == []
         assert self.play(cell, stored, trust=True, approve=approve) is None
@@ -421,7 +421,7 @@ def shout(text: str) -> str:
     def test_a_policy_that_allows_does_not_vouch_for_a_strangers_arguments(self, cell, tmp_path):
         rules = tmp_path / "rules.yaml"
         rules.write_text("rules:\n  - allow: note\n")
-        stored = self.record(cell, ("note", {"text": "a"}), key=b"somebody else")
+        stored = self.record(cell, ("note", {"text": "a"}), key=UserKey(b"somebody else"))
         assert "--trust-record" in self.play(cell, stored, approve=str(rules)).fresh
         assert cell["said"] == []
 
@@ -433,7 +433,7 @@ def shout(text: str) -> str:
             return Decision(len(asked) == 1, by="click")
 
         stored = self.record(
-            cell, ("note", {"text": "a"}), ("note", {"text": "b"}), key=b"somebody else"
+            cell, ("note", {"text": "a"}), ("note", {"text": "b"}), key=UserKey(b"somebody else")
         )
         assert "denied" in self.play(cell, stored, ask=ask).fresh
         assert asked == [("note", {"text": "a"}), ("note", {"text": "b"})]
@@ -442,7 +442,7 @@ def shout(text: str) -> str:
     def test_what_a_policy_asks_about_needs_trust(self, cell, tmp_path):
         rules = tmp_path / "rules.yaml"
         rules.write_text("rules:\n  - ask: note\n")
-        stored = self.record(cell, ("note", {"text": "a"}), key=b"somebody else")
+        stored = self.record(cell, ("note", {"text": "a"}), key=UserKey(b"somebody else"))
         assert "--trust-record" in self.play(cell, stored, approve=str(rules)).fresh
         assert cell["said"] == []
 
@@ -459,7 +459,7 @@ class TestTrust:
 
     def forged(self, text=None):
         SPACE["gone"] = []
-        stored = record([text or self.FORGED, "ok"], key=b"somebody else")
+        stored = record([text or self.FORGED, "ok"], key=UserKey(b"somebody else"))
         SPACE["gone"].clear()
         return stored
 
@@ -614,7 +614,9 @@ class TestTrust:
         assert play(self.approved(), approve="ask").played.drift is None
 
     def test_it_does_not_count_unsigned(self):
-        assert "trust" in play(self.approved(key=b"other"), approve="ask").played.drift.fresh
+        assert (
+            "trust" in play(self.approved(key=UserKey(b"other")), approve="ask").played.drift.fresh
+        )
 
     def test_it_does_not_count_for_other_arguments(self):
         stored = self.approved()
@@ -622,7 +624,7 @@ class TestTrust:
             if event["type"] == "approval":
                 event["args"] = {"code": "1 + 1"}
                 event["stage"] = "requested"
-        changed_record = sign_record(stored, KEY)
+        changed_record = KEY.sign(stored)
         assert "nobody to ask" in play(changed_record, approve="ask").played.drift.fresh
 
     def test_what_the_policy_denies_now_is_denied(self):
@@ -642,7 +644,7 @@ class TestTrust:
             return Decision(True, args={"code": f"base{' ' * 50_000}"}, by="click")
 
         run = wait(lambda: agent(approve="ask", ask=ask)("go", check=False))
-        stored = sign_record(run_record(run.log, cap=20_000), KEY)
+        stored = KEY.sign(run_record(run.log, cap=20_000))
         assert [(cut["kind"], cut["field"]) for cut in stored["cut"]] == [("approval", "args")]
         SPACE.pop("ran")
         drift = play(stored, approve="ask").played.drift
@@ -744,7 +746,7 @@ class TestGoingOnLive:
 
     def test_the_new_record_matches_next_time(self):
         _, _, run = self.drifted()
-        again = sign_record(run_record(run.log), KEY)
+        again = KEY.sign(run_record(run.log))
         assert Match.find([again], agent().inputs("go")).status == "recorded"
         assert play(again).played.drift is None
 

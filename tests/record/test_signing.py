@@ -9,33 +9,24 @@ import pytest
 
 from agent_nb.record.ranking import CellRecords
 from agent_nb.record.record import run_record
-from agent_nb.record.signing import (
-    covers_record,
-    is_intact,
-    is_own_record,
-    key_problem,
-    names_signer,
-    sign_record,
-    signed_by,
-    user_key,
-)
+from agent_nb.record.signing import UserKey, covers_record, is_intact
 
-KEY = b"one user's secret"
+KEY = UserKey(b"one user's secret")
 
 
 def test_a_signed_record_is_recognised_by_its_signer(log):
-    assert signed_by(sign_record(run_record(log), KEY), KEY)
+    assert KEY.signed(KEY.sign(run_record(log)))
 
 
 def test_another_user_does_not_recognise_it(log):
-    assert not signed_by(sign_record(run_record(log), KEY), b"another secret")
+    assert not UserKey(b"another secret").signed(KEY.sign(run_record(log)))
 
 
 def test_a_changed_record_is_not_signed_any_more_even_with_a_new_hash(log):
-    record = sign_record(run_record(log), KEY)
-    changed = sign_record({**record, "cell": "another"}, b"")
+    record = KEY.sign(run_record(log))
+    changed = UserKey().sign({**record, "cell": "another"})
     assert is_intact(changed)
-    assert not signed_by({**changed, "signature": record["signature"]}, KEY)
+    assert not KEY.signed({**changed, "signature": record["signature"]})
 
 
 def test_intact_compares_content_and_hash(log):
@@ -45,21 +36,21 @@ def test_intact_compares_content_and_hash(log):
 
 
 def test_an_empty_key_signs_and_recognises_nothing(log):
-    record = sign_record(run_record(log), b"")
+    record = UserKey().sign(run_record(log))
     assert "signature" not in record
-    assert not signed_by({**record, "signature": sign_record(record, KEY)["signature"]}, b"")
+    assert not UserKey().signed({**record, "signature": KEY.sign(record)["signature"]})
 
 
 @pytest.mark.parametrize("signature", [None, 5, "", "hmac-sha256:00", "ü"])
 def test_a_faulty_signature_is_none(log, signature):
-    assert not signed_by({**run_record(log), "signature": signature}, KEY)
+    assert not KEY.signed({**run_record(log), "signature": signature})
 
 
 @pytest.mark.parametrize("named", [None, 5, [], {}, [["a"]], "", "ü", "\ud800", "sha256:\udfff"])
 def test_a_malformed_hash_counts_for_nobody(log, named):
-    record = {**sign_record(run_record(log), KEY), "hash": named}
-    assert not is_own_record(record, KEY)
-    assert not names_signer(record, KEY)
+    record = {**KEY.sign(run_record(log)), "hash": named}
+    assert not KEY.owns(record)
+    assert not KEY.signed_hash(record)
     assert not covers_record(frozenset({"sha256:00"}), record)
     assert CellRecords([record]).rank(KEY, frozenset({"sha256:00"})) == [record]
 
@@ -75,7 +66,7 @@ def test_trust_covers_all_none_or_the_hashes_it_names(log):
 def test_the_secret_is_the_one_jupyter_signs_notebooks_with(tmp_path, monkeypatch):
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
     (tmp_path / "notebook_secret").write_bytes(KEY)
-    assert user_key() == KEY
+    assert UserKey.read() == KEY
 
 
 def test_processes_that_miss_the_secret_at_once_get_the_same_one(tmp_path):
@@ -83,7 +74,7 @@ def test_processes_that_miss_the_secret_at_once_get_the_same_one(tmp_path):
 
     def look():
         barrier.wait()
-        found.append(user_key(tmp_path / "data"))
+        found.append(UserKey.read(tmp_path / "data"))
 
     for _ in range(20):
         shutil.rmtree(tmp_path / "data", ignore_errors=True)
@@ -99,27 +90,27 @@ def test_processes_that_miss_the_secret_at_once_get_the_same_one(tmp_path):
 
 
 def test_a_missing_secret_is_made_once_and_readable_by_its_user_only(tmp_path):
-    first = user_key(tmp_path / "data")
+    first = UserKey.read(tmp_path / "data")
     assert first
-    assert user_key(tmp_path / "data") == first
+    assert UserKey.read(tmp_path / "data") == first
     if os.name == "posix":
         assert stat.S_IMODE((tmp_path / "data" / "notebook_secret").stat().st_mode) == 0o600
 
 
 def test_an_unwritable_folder_has_no_key(tmp_path):
     (tmp_path / "file").write_text("")
-    assert user_key(tmp_path / "file") == b""
+    assert UserKey.read(tmp_path / "file") == b""
 
 
 def test_a_missing_key_is_explained_with_a_remedy(tmp_path):
     (tmp_path / "file").write_text("")
-    assert key_problem(tmp_path) == ""
-    cannot = key_problem(tmp_path / "file" / "below")
+    assert UserKey.find_problem(tmp_path) == ""
+    cannot = UserKey.find_problem(tmp_path / "file" / "below")
     assert "notebook_secret cannot be made (" in cannot
     assert "writable, or set JUPYTER_DATA_DIR" in cannot
     (tmp_path / "notebook_secret").unlink()
     (tmp_path / "notebook_secret").mkdir()
-    assert "cannot be read (Is a directory)" in key_problem(tmp_path)
+    assert "cannot be read (Is a directory)" in UserKey.find_problem(tmp_path)
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "notebook_secret").touch()
-    assert "is empty" in key_problem(tmp_path / "empty")
+    assert "is empty" in UserKey.find_problem(tmp_path / "empty")

@@ -17,14 +17,13 @@ from agent_nb.cli.main import main
 from agent_nb.host.diverted import DIVERTED
 from agent_nb.models.keys import Key, collect_secrets
 from agent_nb.notebook.cell import taping
-from agent_nb.notebook.files import library
 from agent_nb.notebook.files.recorded_runs import compare_notebooks
 from agent_nb.record.ipynb import read_notebook
 from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.outputs import read_published_record
 from agent_nb.record.ranking import CellRecords
 from agent_nb.record.record import record_hash
-from agent_nb.record.signing import is_intact
+from agent_nb.record.signing import UserKey, is_intact
 from agent_nb.rows.recorded_runs import runs
 from agent_nb.runner.client import execute_notebook
 from agent_nb.runner.execution_options import ExecutionOptions
@@ -423,9 +422,9 @@ def test_a_record_is_checked_once_however_many_calls_and_cells_are_there(
     provider, loaded, monkeypatch
 ):
     checked = []
-    is_own = library.is_own_record
+    is_own = UserKey.owns
     monkeypatch.setattr(
-        library, "is_own_record", lambda record, key: checked.append(1) or is_own(record, key)
+        UserKey, "owns", lambda key, record: checked.append(1) or is_own(key, record)
     )
     loaded.run_cell("%agent tape")
     loaded.run_cell(LIBRARY)
@@ -529,7 +528,7 @@ def test_the_tapes_own_key_and_address_reach_no_model_and_no_tool_of_ours(monkey
 def test_runs_of_agents_displace_no_taped_call_of_their_cell():
     records = [{"id": str(n), "execution": str(n), "started": float(n)} for n in range(1, 6)]
     call = {"id": "call", "execution": "0", "started": 0.5, "tape": 1}
-    kept = CellRecords([call, *records]).select_kept(b"")
+    kept = CellRecords([call, *records]).select_kept(UserKey())
     assert "call" in [r["id"] for r in kept]
     assert len(kept) < 6
 

@@ -9,7 +9,7 @@ from tape.test_packed import exchange, packed
 
 from agent_nb.notebook.files.review import call_lines, review_records
 from agent_nb.record.record import Provenance, run_record
-from agent_nb.record.signing import sign_record
+from agent_nb.record.signing import UserKey
 
 CALL = ("ls", ['{"path": ', '"/"}'])
 HARMLESS = "    answer: Hello."
@@ -20,7 +20,7 @@ def make_record(made, events=None):
     log, form = packed(made)
     # texts of the exchange refer to its events, which a forger keeps; calls do not
     shown = packed(events)[0] if events is not None else log
-    return sign_record(run_record(shown, Provenance(cell="cell1"), exchange=form), b"key")
+    return UserKey(b"key").sign(run_record(shown, Provenance(cell="cell1"), exchange=form))
 
 
 def review(record):

@@ -12,6 +12,7 @@ from agent_nb.notebook.files.three_way_merge import merge_results
 from agent_nb.record.agent_cells import source_hash
 from agent_nb.record.notebook_file import NotebookRuns
 from agent_nb.record.ranking import CellRecords
+from agent_nb.record.signing import UserKey
 from agent_nb.record.used_calls import UsedCalls
 from agent_nb.runner.client import execute_notebook
 from agent_nb.runner.execution_options import ExecutionOptions
@@ -131,7 +132,7 @@ def test_the_text_for_git_shows_what_the_newest_execution_used():
 
 
 def test_calls_that_are_in_use_displace_no_other_call():
-    kept = CellRecords(CALLS).select_kept(b"", {"1"})
+    kept = CellRecords(CALLS).select_kept(UserKey(), {"1"})
     assert [r["id"] for r in kept] == ["7", "6", "5", "1"]
 
 

@@ -16,16 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from ...agent import Context, RecordedTurns, ReplayStrictness, Resume, Stream
 from ...errors import NotReplayed, UsageError, did_you_mean
 from ...events import State
-from ...record import (
-    Match,
-    Record,
-    RunInputs,
-    covers_record,
-    events_of,
-    is_intact,
-    names_signer,
-    user_key,
-)
+from ...record import Match, Record, RunInputs, UserKey, covers_record, events_of, is_intact
 from ...rows import Agent
 from ...view import clip_text
 from ..options import LATEST, Options
@@ -145,9 +136,9 @@ def use_known_rows(
     if live:
         stream.forget()
         return
-    key = user_key()
+    key = UserKey.read()
     trusted = (
-        r for r in records if (names_signer(r, key) or covers_record(trust, r)) and is_intact(r)
+        r for r in records if (key.signed_hash(r) or covers_record(trust, r)) and is_intact(r)
     )
     stream.take_earlier_rows((events_of(r) for r in trusted), trust)
 

@@ -28,11 +28,10 @@ from ...record import (
     Provenance,
     Record,
     RunInputs,
+    UserKey,
     events_of,
     is_intact,
     run_record,
-    sign_record,
-    user_key,
 )
 from ...tools import Toolset, current_call
 from ...wire import redact_value
@@ -109,7 +108,7 @@ class Recorder:
         if self.session is not None:
             record = self.session.sign(unsigned)
         else:
-            record = sign_record(unsigned, user_key())
+            record = UserKey.read().sign(unsigned)
         self.library.keep_record(self.cell.key, record)
         return record, numbers
 
@@ -143,7 +142,7 @@ class Recorder:
 
     def _play_record(self, record: Record, tools: Toolset) -> None:
         """Play a record with the tools of the run. Raises UsageError or NotReplayed."""
-        turns = RecordedTurns.of(record, key=user_key(), trust=trusted_records(self.cell))
+        turns = RecordedTurns.of(record, key=UserKey.read(), trust=trusted_records(self.cell))
         if not self.cell.stdin and turns.foreign_calls(tools):
             raise UsageError(RecordedTurns.NOT_TRUSTED)
         if reason := explain_unplayable(self._stream, turns):

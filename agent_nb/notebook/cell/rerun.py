@@ -22,7 +22,7 @@ from ...agent import Changes, RecordedTurns, ReplayStrictness
 from ...errors import NotReplayed, UsageError
 from ...events import State
 from ...host import Launch, Offer, read_launch
-from ...record import Match, Provenance, Record, RunInputs, events_of, read_start_time, user_key
+from ...record import Match, Provenance, Record, RunInputs, UserKey, events_of, read_start_time
 from ...rows import Agent
 from ...tools import Compare, Toolset
 from ..files.library import countersigned_hashes
@@ -129,7 +129,7 @@ def decide_replay(
             raise _unmatched_error(matched, prompt_records, inputs, rules.path_advice)
         return ReplayChoice(matched)
     turns = RecordedTurns.of(
-        matched.record, key=user_key(), trust=rules.trust, live=not must_replay, checked=True
+        matched.record, key=UserKey.read(), trust=rules.trust, live=not must_replay, checked=True
     )
     tools = turns.choose_tools(agent.tools)
     changes = find_changes(turns, tools)

@@ -14,16 +14,7 @@ import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from ...record import (
-    CellRecords,
-    Payloads,
-    Record,
-    UsedCalls,
-    events_of,
-    is_intact,
-    is_own_record,
-    user_key,
-)
+from ...record import CellRecords, Payloads, Record, UsedCalls, UserKey, events_of, is_intact
 from ..conversations import Turn, is_turn
 from ..identity import Cell
 from ..runner_options import NO_OPTIONS, RunnerOptions
@@ -62,7 +53,9 @@ class Library:
         """Return the records of a cell in the order in which a replay tries them."""
         stored = self._find_stored(cell)
         if len(stored) > 1:
-            stored = CellRecords(stored).rank(user_key(), countersigned_hashes(cell.runner_options))
+            stored = CellRecords(stored).rank(
+                UserKey.read(), countersigned_hashes(cell.runner_options)
+            )
         made_here = CellRecords(self._records.get(cell.key, [])).newest_first()
         return [r for r in self._drop_repeats([*made_here, *stored]) if not r.get("tape")]
 
@@ -90,7 +83,7 @@ class Library:
 
     def is_own(self, record: Record) -> bool:
         """Return whether this kernel or this user made a record."""
-        return self.is_from_kernel(record) or is_own_record(record, user_key())
+        return self.is_from_kernel(record) or UserKey.read().owns(record)
 
     def list_records(self, keys: Iterable[str] | None = None) -> list[Record]:
         """Return the records of cells by their keys (None: all): this kernel's and the file's."""
@@ -131,11 +124,11 @@ class Library:
         cell_id = file.id_of(cell) if cell.id else ""
         if "runs" in cell.runner_options or cell_id not in file.cell_ids:
             return []
-        secret = user_key()
+        key = UserKey.read()
         turns: list[Turn] = []
         for above in file.cell_ids[: list(file.cell_ids).index(cell_id)]:
             # without hashes of signers: a runner that sends them sends `runs` too
-            records = self._drop_repeats(CellRecords(file.runs.get(above, ())).rank(secret))
+            records = self._drop_repeats(CellRecords(file.runs.get(above, ())).rank(key))
             of_conversation = (r for r in records if r.get("conversation", "main") == conversation)
             record = next(filter(is_intact, of_conversation), None)
             if record is None or not file.is_turn_of(above, record):

@@ -16,9 +16,9 @@ from ...record import (
     LogCalls,
     NotebookRuns,
     Record,
+    UserKey,
     load_notebook,
     log_of,
-    user_key,
 )
 from ...rows import Runs
 from .run_diff import Diff, compare_runs
@@ -63,7 +63,7 @@ def _read_cells(path: Path) -> Iterator[tuple[str, CellRecords, Sequence[Sequenc
 
 def _choose_first(records: CellRecords, used: Sequence[str]) -> list[Record]:
     """Return what a replay would try first: a run, or all calls that code has made (`used`)."""
-    first = records.rank(user_key())[:1]
+    first = records.rank(UserKey.read())[:1]
     taped = [r for r in records.newest_execution(used) if r.get("tape")]
     return taped if first[0].get("tape") and (used or first[0] in taped) else first
 

@@ -24,10 +24,9 @@ from ...record import (
     Home,
     Provenance,
     RecoverableRun,
+    UserKey,
     read_start_time,
     run_record,
-    sign_record,
-    user_key,
 )
 from ..notices import format_date
 from .library import Library
@@ -141,7 +140,7 @@ def recover_run(journal: RecoverableRun, library: Library) -> tuple[EventLog, di
         conversation=Provenance.NO_CONVERSATION if taped else header.conversation or "main",
         execution=header.execution,
     )
-    record = sign_record(run_record(log, provenance, taped=taped), user_key())
+    record = UserKey.read().sign(run_record(log, provenance, taped=taped))
     if header.cell:
         library.keep_record(header.cell, record)
     return log, record

@@ -30,16 +30,15 @@ from ...record import (
     RecordedCall,
     Signatures,
     Signer,
+    UserKey,
     agent_cell,
     cell_id,
     events_of,
     is_intact,
-    is_own_record,
     metadata_of,
     read_start_time,
     source_hash,
     source_of,
-    user_key,
     with_ids,
 )
 from ...tape import read_answers
@@ -217,7 +216,7 @@ def _review_record(
     """Return a record with its calls as text, or with the reason why it cannot be signed."""
     began = read_start_time(record)
     when = f" of {format_date(began)}" if began else ""
-    by = "recorded by you" if is_own_record(record, user_key()) else "not recorded by you"
+    by = "recorded by you" if UserKey.read().owns(record) else "not recorded by you"
     run = f"run {_one_line(str(record.get('id', '?')))[:60]}{when}, {by}"
     item = Item(
         number, _one_line(name_cell(number, cell)), run, record, source_hash(source_of(cell))

@@ -11,12 +11,11 @@ from ...record import (
     NotebookRuns,
     Record,
     Signer,
+    UserKey,
     cell_id,
     check_record,
     events_of,
     load_notebook,
-    signed_by,
-    user_key,
     with_ids,
 )
 from ...wire import escape_hidden, redact_text
@@ -32,7 +31,7 @@ def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:
     """
     problems: list[str] = []
     remarks: list[str] = []
-    key, secrets, signers = user_key(), collect_secrets(), Signer.load_all()
+    key, secrets, signers = UserKey.read(), collect_secrets(), Signer.load_all()
     nb = with_ids(load_notebook(path))
     cells = {cell_id(cell): cell for cell in nb["cells"] if isinstance(cell, dict)}
     runs, quiet = NotebookRuns(nb), review.find_quiet_tools(nb)
@@ -42,7 +41,7 @@ def verify(path: Path, *, signed: bool = False) -> tuple[list[str], list[str]]:
         where = f"{path}: cell {cell or '?'}, run {record.get('id', '?')}"
         faults = [*check_record(record), *list_leaks(record, secrets)]
         problems += [f"{where}: {fault}" for fault in faults]
-        if signed_by(record, key):
+        if key.signed(record):
             remarks.append(f"{where}: signed by you")
         else:
             foreign = "signed by someone else, or changed"

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...record import UserKey
 from . import row_records
 from .row_claims import STORE
 from .row_database import LARGEST_VALUE, fill_statement
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 PAGE = 100  # rows that are copied at once
 
 
-def copy_former_rows(former: Connection, connection: Connection, secret: bytes) -> None:
-    """Copy what the file lacks from `former`: rows, claims, titles. `secret` is the user's key."""
+def copy_former_rows(former: Connection, connection: Connection, user: UserKey) -> None:
+    """Copy what the file lacks from `former`: rows, claims, titles. `user`: the user's key."""
     last_id = 0
     while page := former.execute(
         "SELECT rowid, key, record FROM rows WHERE rowid > ? AND length(record) <= ? "
@@ -32,7 +33,7 @@ def copy_former_rows(former: Connection, connection: Connection, secret: bytes) 
     ).fetchall():
         last_id = page[-1][0]
         records = {key: record for _, key, record in page}
-        _copy_rows(former, connection, _choose_keys(former, connection, records, secret))
+        _copy_rows(former, connection, _choose_keys(former, connection, records, user))
     claims = former.execute("SELECT * FROM claims WHERE key NOT GLOB ?", (f"{STORE}*",))
     connection.executemany("INSERT OR IGNORE INTO claims VALUES(?, ?, ?, ?, ?)", claims)
     titles = former.execute("SELECT map, said FROM maps")  # `said`: the title of the map
@@ -40,7 +41,7 @@ def copy_former_rows(former: Connection, connection: Connection, secret: bytes) 
 
 
 def _choose_keys(
-    former: Connection, connection: Connection, records: Mapping[str, Any], secret: bytes
+    former: Connection, connection: Connection, records: Mapping[str, Any], user: UserKey
 ) -> list[str]:
     """Return the keys of those `records` of `former`, by key, that the file should have."""
     select = "SELECT key, record FROM rows WHERE key IN (*) AND length(record) <= ?"
@@ -49,8 +50,8 @@ def _choose_keys(
     # of two equal records, one may lack its payloads
     with_payloads = {key for (key,) in former.execute(select, (*records,))}
     unsure = [key for key in present if key in with_payloads or present[key] != records[key]]
-    answered = row_records.find_answered(former, unsure, secret)
-    answered -= row_records.find_answered(connection, unsure, secret)
+    answered = row_records.find_answered(former, unsure, user)
+    answered -= row_records.find_answered(connection, unsure, user)
     return [key for key in records if key not in present or key in answered]
 
 

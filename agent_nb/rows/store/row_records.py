@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ...record import Payloads, Record, is_intact, names_signer
+from ...record import Payloads, Record, UserKey, is_intact
 from ...wire import as_dict, dumps, lenient_loads
 from .row_database import LARGEST_VALUE, fill_statement, split_batches
 
@@ -47,8 +47,8 @@ class StoredRow(msgspec.Struct, frozen=True):
         return self.record.get("status") == "ok"
 
 
-def find_rows(connection: Connection, keys: Sequence[str], secret: bytes) -> dict[str, StoredRow]:
-    """Return the rows of these keys; `secret` is the user's key."""
+def find_rows(connection: Connection, keys: Sequence[str], user: UserKey) -> dict[str, StoredRow]:
+    """Return the rows of these keys; `user` decides which of them are the user's own."""
     select = (
         "SELECT rows.key, record, attempts FROM rows LEFT JOIN claims USING(key) "
         "WHERE rows.key IN (*) AND length(record) <= ?"
@@ -61,14 +61,14 @@ def find_rows(connection: Connection, keys: Sequence[str], secret: bytes) -> dic
         if bare.get("row") == key:
             record = Payloads.attach(bare, payload_reader.payloads(bare))
             intact = is_intact(record)
-            signed_by_user = intact and names_signer(record, secret)
+            signed_by_user = intact and user.signed_hash(record)
             stored[key] = StoredRow(record, bound_attempts(attempts), intact, signed_by_user)
     return stored
 
 
-def find_answered(connection: Connection, keys: Sequence[str], secret: bytes) -> set[str]:
+def find_answered(connection: Connection, keys: Sequence[str], user: UserKey) -> set[str]:
     """Return the keys of rows that are never asked again: final, and this user's own."""
-    rows = find_rows(connection, keys, secret)
+    rows = find_rows(connection, keys, user)
     return {key for key, row in rows.items() if row.mine and row.final}
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import UsageError
 from ...host import shorten_path
-from ...record import Record, sign_record
+from ...record import Record, UserKey
 from . import row_carry, row_claims, row_records
 from .row_database import fill_statement, split_batches
 from .row_file import RowFile
@@ -44,7 +44,7 @@ class RowStore:
         self,
         path: Path,
         map_id: str,
-        key: bytes,
+        key: UserKey,
         *,
         owner: str,
         title: str = "",
@@ -53,7 +53,7 @@ class RowStore:
     ) -> None:
         """Open the store at `path`; unless `read_only`, the first write makes a missing file.
 
-        `key`: the user's (`signing.user_key`). `owner`: a name that no other execution has.
+        `key`: the user's. `owner`: a name that no other execution has.
         `title`: the text that names the map in a list. Raises UsageError for a file that is
         damaged, of a newer version, or not a store.
         """
@@ -151,7 +151,7 @@ class RowStore:
         the end of the process. A row that another owner has answered stays as it is.
         """
         attempts: dict[str, int] = {}
-        signed = ((k, sign_record({**record, "row": k}, self._key), n) for k, record, n in rows)
+        signed = ((k, self._key.sign({**record, "row": k}), n) for k, record, n in rows)
         for batch in split_batches(list(signed)):
             attempted = [(key, times) for key, _, times in batch]
             with self._transaction() as connection:

@@ -22,7 +22,7 @@ import msgspec
 from ...errors import UsageError
 from ...events import Approval, Call, Event
 from ...models import hide_secret
-from ...record import user_key
+from ...record import UserKey
 from .entries import encode_bounded
 from .link import LOG
 
@@ -70,7 +70,7 @@ def hub_key() -> bytes:
     """Return the key of control messages, b"" without one. Raises UsageError if it is too short."""
     variable = os.environ.get(VARIABLE, "")
     if not variable:
-        secret = user_key()
+        secret: bytes = UserKey.read()
     elif len(variable) < SHORTEST:
         raise UsageError(f"{VARIABLE} is too short: take at least {SHORTEST} random characters.")
     else:

@@ -12,7 +12,7 @@ from agent_nb.errors import RunFailed
 from agent_nb.models.http import waits
 from agent_nb.models.script_turn import read_turn
 from agent_nb.record.inner_records import InnerRecords
-from agent_nb.record.signing import is_intact, user_key
+from agent_nb.record.signing import UserKey, is_intact
 from agent_nb.rows.map import asking
 from agent_nb.rows.map.row_result import Overhead, read_overhead, recorded_result
 from agent_nb.rows.store.row_store import RowStore
@@ -126,7 +126,7 @@ def test_the_seconds_of_a_row_are_the_same_live_stored_and_recorded(tmp_path):
     recorded = [recorded_result(known[row.key], row, origin="record") for row in live.rows]
     assert [r.seconds for r in recorded] == seconds
     assert all(read_overhead(known[r.key]).waited >= 0.05 for r in live.results)
-    store = RowStore(path, "m", user_key(), owner="reader", read_only=True)
+    store = RowStore(path, "m", UserKey.read(), owner="reader", read_only=True)
     assert all(stored.mine for stored in store.find(list(known)).values())
     store.close()
 

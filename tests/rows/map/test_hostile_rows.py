@@ -6,6 +6,7 @@ from helpers.stored_rows import keeping, signed_by
 
 from agent_nb import Agent, Scripted
 from agent_nb.host import launch
+from agent_nb.record.signing import UserKey
 from agent_nb.rows.store.row_store import RowStore
 
 TEXTS = ["a", "b"]
@@ -37,7 +38,7 @@ def test_in_strict_replay_only_own_rows_of_a_store_run_calls_again(tmp_path, mon
 
     live = asked()
     if stranger:
-        signed_by(b"a stranger", tmp_path / "rows.sqlite", live.rows)
+        signed_by(UserKey(b"a stranger"), tmp_path / "rows.sqlite", live.rows)
     seen.clear()
     monkeypatch.setenv(launch.Launch.RERUN, launch.Launch.REPLAY)
     done = asked()
@@ -62,7 +63,7 @@ def test_secrets_in_the_names_of_columns_are_not_in_the_log():
 
 
 def test_a_payload_that_many_rows_share_is_read_once(tmp_path):
-    store = RowStore(tmp_path / "rows.sqlite", "m", b"k", owner="a")
+    store = RowStore(tmp_path / "rows.sqlite", "m", UserKey(b"k"), owner="a")
     keys = [f"k{n}" for n in range(20)]
     read = []
     with store._file.transaction() as connection:

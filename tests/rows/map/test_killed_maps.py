@@ -17,7 +17,7 @@ import pytest
 from helpers.row_server import RowServer, answer_of
 
 from agent_nb.record.record import events_of
-from agent_nb.record.signing import user_key
+from agent_nb.record.signing import UserKey
 from agent_nb.rows.store.row_store import RowStore
 
 pytestmark = [
@@ -71,7 +71,7 @@ def stored(path):
     """
     if not path.exists():
         return {}
-    store = RowStore(path, "", user_key(), owner="test", read_only=True)
+    store = RowStore(path, "", UserKey.read(), owner="test", read_only=True)
     try:
         with store._file.reading() as connection:
             keys = [key for (key,) in connection.execute("SELECT key FROM rows")]

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_nb.errors import Cancelled, UsageError
+from agent_nb.record.signing import UserKey
 from agent_nb.rows.map.known_rows.row_queue import LEASE, RENEW
 from agent_nb.rows.store.row_store import RowStore
 
-KEY = b"secret"
+KEY = UserKey(b"secret")
 
 
 def opener(folder, owner="one"):

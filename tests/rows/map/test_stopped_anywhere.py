@@ -22,7 +22,7 @@ from agent_nb.models.parts import Finish, Head, Text, Usage
 from agent_nb.models.tariff import Tariff
 from agent_nb.record.inner_records import InnerRecords
 from agent_nb.record.record import run_record
-from agent_nb.record.signing import names_signer, sign_record, user_key
+from agent_nb.record.signing import UserKey
 from agent_nb.record.verify import check_record
 from agent_nb.rows.store.row_store import RowStore
 
@@ -133,12 +133,12 @@ def check_ended(attempt, path):
     if began:
         assert isinstance(log[-1], End)
         assert [e.type for e in log].count("end") == 1
-        record = sign_record(run_record(log), user_key())
-        assert (check_record(record), names_signer(record, user_key())) == ([], True)
+        record = UserKey.read().sign(run_record(log))
+        assert (check_record(record), UserKey.read().signed_hash(record)) == ([], True)
         counts = [e.payload for e in log.of("state") if e.kind == "map"]
         done = [r for r in results if r.status != "pending"]
         assert [(c["done"], c["asking"]) for c in counts] == [(len(done), 0)]
-    store = RowStore(path, "m", user_key(), owner="reader")
+    store = RowStore(path, "m", UserKey.read(), owner="reader")
     try:
         found = store.find([r.key for r in results])
         assert {k for k, s in found.items() if s.final} == {
@@ -164,7 +164,7 @@ def check_replays(attempt):
     stream = attempt.stream
     log = stream.log
     again = Attempt(Endpoint(), False).stream
-    again.play(RecordedTurns.of(sign_record(run_record(log), user_key()), key=user_key()), None)
+    again.play(RecordedTurns.of(UserKey.read().sign(run_record(log)), key=UserKey.read()), None)
 
     async def play():
         again.start()

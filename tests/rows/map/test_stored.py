@@ -15,7 +15,7 @@ from agent_nb.host import launch
 from agent_nb.models.script_turn import Case, read_turn
 from agent_nb.record.inner_records import InnerRecords
 from agent_nb.record.record import events_of
-from agent_nb.record.signing import user_key
+from agent_nb.record.signing import UserKey
 from agent_nb.rows.map.known_rows import forgetting
 from agent_nb.rows.map.known_rows.stored import find_stored_rows, map_id, open_store, stores_folder
 from agent_nb.rows.map.options import MapOptions
@@ -146,7 +146,7 @@ def stored_by(key, path):
 
 
 def looked_up(path, rows, **options):
-    store = RowStore(path, "m", user_key(), owner="me")
+    store = RowStore(path, "m", UserKey.read(), owner="me")
     try:
         return [each.usable for each in find_stored_rows(store, rows, **options)]
     finally:
@@ -155,7 +155,7 @@ def looked_up(path, rows, **options):
 
 def test_rows_of_a_stranger_are_asked_and_not_taken(tmp_path):
     path = tmp_path / "rows.sqlite"
-    rows = stored_by(b"a stranger", path)
+    rows = stored_by(UserKey(b"a stranger"), path)
     assert looked_up(path, rows) == [False, False]
     assert origins(mapped(store=path)) == ["live"] * 2
     assert origins(mapped(store=path)) == ["store"] * 2
@@ -163,9 +163,9 @@ def test_rows_of_a_stranger_are_asked_and_not_taken(tmp_path):
 
 def test_rows_of_a_stranger_count_if_the_user_trusts_them(tmp_path):
     path = tmp_path / "rows.sqlite"
-    rows = stored_by(b"a stranger", path)
+    rows = stored_by(UserKey(b"a stranger"), path)
     assert looked_up(path, rows, trust=True) == [True, True]
-    store = RowStore(path, "m", user_key(), owner="me")
+    store = RowStore(path, "m", UserKey.read(), owner="me")
     one = store.find([rows[0].key])[rows[0].key].record["hash"]
     store.close()
     assert looked_up(path, rows, trust={one}) == [True, False]
@@ -173,7 +173,7 @@ def test_rows_of_a_stranger_count_if_the_user_trusts_them(tmp_path):
 
 def test_rows_of_a_stranger_replay_where_nothing_runs_live(tmp_path):
     path = tmp_path / "rows.sqlite"
-    rows = stored_by(b"a stranger", path)
+    rows = stored_by(UserKey(b"a stranger"), path)
     assert looked_up(path, rows, live=False) == [True, True]
 
 
@@ -271,7 +271,7 @@ def test_all_stores_are_forgotten():
 def test_a_store_in_use_is_emptied_and_stays(owner):
     mapped()
     (file,) = files()
-    running = RowStore(file, file.stem, user_key(), owner=owner)
+    running = RowStore(file, file.stem, UserKey.read(), owner=owner)
     running.claim(["in flight"], 60)
     assert [store.forget() for store in forgetting.list_stores()] == [2]
     assert files()[0] == file
@@ -287,7 +287,7 @@ def test_a_log_cannot_name_a_file_by_its_id(id_):
 def test_a_row_is_found_whole_with_its_events(tmp_path):
     path = tmp_path / "rows.sqlite"
     rows = mapped(store=path)._plan.job.rows
-    store = RowStore(path, "m", user_key(), owner="me")
+    store = RowStore(path, "m", UserKey.read(), owner="me")
     (each, _) = find_stored_rows(store, rows)
     store.close()
     assert events_of(each.record)[1].content == "Classify good"
@@ -300,7 +300,7 @@ def test_in_strict_replay_no_model_is_asked_for_rows_of_the_store(tmp_path, monk
     by = Agent("openai/none", secrets={})
     job = plan_map(by, TEXTS, "Classify {{ text }}", MapOptions(), store=path).job
     made = [next(iter(InnerRecords.of_log(mapped([text]).log).values())) for text in TEXTS]
-    store = RowStore(path, "m", b"another user's", owner="a")
+    store = RowStore(path, "m", UserKey(b"another user's"), owner="a")
     for row, record in zip(job.rows, made, strict=True):
         store.put([(row.key, record, 1)])
     store.close()

@@ -14,6 +14,7 @@ import pytest
 from helpers.paths import OPEN_FILES, open_files
 
 from agent_nb.errors import UsageError
+from agent_nb.record.signing import UserKey
 from agent_nb.rows.store import row_database, row_link
 from agent_nb.rows.store.row_database import APPLICATION, VERSION
 from agent_nb.rows.store.row_file import RowFile
@@ -159,7 +160,7 @@ def test_a_damaged_file_is_reported_and_kept(path):
         raw.write(os.urandom(path.stat().st_size - 8192))
     before = path.read_bytes()
     with pytest.raises(UsageError, match=r"rows\.sqlite cannot be used: .*Move it away"):
-        RowStore(path, "m", b"key", owner="a").find(["1", "77"])
+        RowStore(path, "m", UserKey(b"key"), owner="a").find(["1", "77"])
     assert path.read_bytes()[8192:] == before[8192:]  # the first page names the journal mode
 
 
@@ -167,7 +168,7 @@ def test_a_truncated_file_is_reported(path):
     made(path)
     os.truncate(path, 8192 + 100)
     with pytest.raises(UsageError, match="cannot be used"):
-        RowStore(path, "m", b"key", owner="a").find(["k"])
+        RowStore(path, "m", UserKey(b"key"), owner="a").find(["k"])
 
 
 @pytest.mark.parametrize("end", ["", "-wal", "-shm", "-journal"])

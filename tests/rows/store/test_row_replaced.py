@@ -18,6 +18,7 @@ from helpers.sample_runs import make_log
 
 from agent_nb.errors import UsageError
 from agent_nb.record.record import run_record
+from agent_nb.record.signing import UserKey
 from agent_nb.rows.store import row_link
 from agent_nb.rows.store.row_file import RowFile
 from agent_nb.rows.store.row_store import RowStore
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.skipif(
     sys.platform == "win32", reason="a file that is open cannot be replaced on Windows"
 )
 
-KEY = b"the user's secret"
+KEY = UserKey(b"the user's secret")
 LOOK = """
 import sqlite3, sys
 c = sqlite3.connect(sys.argv[1])

@@ -11,11 +11,11 @@ from agent_nb.errors import UsageError
 from agent_nb.events import Result
 from agent_nb.record.packing import Payloads
 from agent_nb.record.record import events_of, run_record
-from agent_nb.record.signing import is_own_record, sign_record
+from agent_nb.record.signing import UserKey
 from agent_nb.rows.store.row_claims import CLOCK_SKEW, LONGEST_CLAIM
 from agent_nb.rows.store.row_store import RowStore
 
-KEY, OTHER = b"the user's secret", b"a stranger's secret"
+KEY, OTHER = UserKey(b"the user's secret"), UserKey(b"a stranger's secret")
 
 
 class Clock:
@@ -79,7 +79,7 @@ def test_a_row_comes_back_with_its_record_and_its_signature(opened):
     assert found.final
     assert found.attempts == 1
     assert events_of(found.record) == events_of(made)
-    assert is_own_record(found.record, KEY)
+    assert KEY.owns(found.record)
 
 
 def test_rows_stand_in_the_file_that_another_process_opens(opened):
@@ -93,8 +93,8 @@ def test_a_row_of_another_user_is_not_the_user_s(opened):
 
 
 def test_a_row_is_not_signed_without_a_key(opened):
-    opened(key=b"").put([("k", record(), 1)])
-    assert not opened(key=b"").find(["k"])["k"].mine
+    opened(key=UserKey()).put([("k", record(), 1)])
+    assert not opened(key=UserKey()).find(["k"])["k"].mine
 
 
 def test_a_changed_row_is_not_the_user_s(opened, path):
@@ -344,9 +344,7 @@ def test_a_payload_that_is_missing_makes_a_row_not_the_user_s(opened, path):
 
 def test_payloads_of_payloads_do_not_go_round_forever(opened, path):
     name = "2:" + "0" * 64
-    looping = sign_record(
-        {"row": "k", "events": [{"type": "user", "content": {"$payload": name}}]}, OTHER
-    )
+    looping = OTHER.sign({"row": "k", "events": [{"type": "user", "content": {"$payload": name}}]})
     opened().put([("k", record(), 1)])
     change(path, "UPDATE rows SET record = ?", json.dumps(looping).encode())
     change(path, "INSERT INTO payloads VALUES(?, ?)", name, json.dumps({"$payload": name}).encode())

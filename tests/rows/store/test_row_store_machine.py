@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from agent_nb.record.record import run_record
+from agent_nb.record.signing import UserKey
 from agent_nb.rows.store.row_store import RowStore
 
 OWNERS = ("a", "b")
@@ -38,7 +39,7 @@ class Rows(RuleBasedStateMachine):
 
     def opened(self, owner):
         path = Path(self.folder.name) / "rows.sqlite"
-        return RowStore(path, "m", b"key", owner=owner, now=lambda: self.now)
+        return RowStore(path, "m", UserKey(b"key"), owner=owner, now=lambda: self.now)
 
     def holder(self, key):
         owner, until = self.leases.get(key, ("", 0))

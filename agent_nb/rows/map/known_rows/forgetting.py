@@ -18,6 +18,7 @@ import msgspec
 
 from ....errors import UsageError
 from ....events import Event, RunStart, new_run_id
+from ....record import UserKey
 from ...store.row_store import RowStore
 from .stored import ENDING, Store, is_named, stores_folder
 
@@ -42,7 +43,7 @@ class MapLocation(msgspec.Struct, frozen=True):
         file = Path(os.path.expanduser(self.store)) if self.store else in_folder
         if not file.exists():
             return 0
-        with closing(RowStore(file, self.id, b"", owner=new_run_id())) as store:
+        with closing(RowStore(file, self.id, UserKey(), owner=new_run_id())) as store:
             count = store.forget_map()
             idle = store.idle
         if idle and file.parent == in_folder.parent:
@@ -98,7 +99,7 @@ def _summarize_store(file: Path) -> StoreSummary:
     prompts: list[str] = []
     row_count = None
     with suppress(UsageError):  # an unreadable file is listed without rows
-        with closing(RowStore(file, "", b"", owner=new_run_id(), read_only=True)) as store:
+        with closing(RowStore(file, "", UserKey(), owner=new_run_id(), read_only=True)) as store:
             maps = store.maps()
         prompts = [title for title, _ in maps.values()]
         row_count = sum(count for _, count in maps.values())

@@ -23,7 +23,7 @@ from ....agent import (
 )
 from ....errors import Cancelled
 from ....events import EventLog
-from ....record import InnerRecords, Record, user_key
+from ....record import InnerRecords, Record, UserKey
 from ....wire import Redaction
 from ..row import Row
 
@@ -117,7 +117,7 @@ async def _play_row(
     agent: Configuration, redaction: Redaction, record: Record, trust: bool | frozenset[str]
 ) -> str:
     """Play a row as far as it is trusted; return its drift in words, or ""."""
-    turns = RecordedTurns.of(record, key=user_key(), trust=trust)
+    turns = RecordedTurns.of(record, key=UserKey.read(), trust=trust)
     if not turns.calls_to_rerun(agent.tools):
         return ""
     log = EventLog(turns.run)

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from ....errors import UsageError
-from ....record import Record, covers_record, digest_value, key_problem, user_key
+from ....record import Record, UserKey, covers_record, digest_value
 from ...store.row_database import split_batches
 from ...store.row_records import StoredRow
 from ...store.row_store import RowStore
@@ -78,9 +78,9 @@ def open_store(
     """
     if store is False or (not live and not is_named(store)):
         return None
-    key = user_key()
+    key = UserKey.read()
     if live and not key:
-        warn(f"Rows of this map are asked again when it runs again: {key_problem()}.")
+        warn(f"Rows of this map are asked again when it runs again: {UserKey.find_problem()}.")
     if is_named(store):
         path = Path(os.path.expanduser(str(store)))
         if not live and not path.exists():
