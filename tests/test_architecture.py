@@ -275,7 +275,7 @@ def test_the_rooms_of_plugins_are_packages():
 
 #: room -> how many of its names other rooms use; a number may only become smaller
 DOORS = {
-    "record": 67,
+    "record": 61,
     "tools": 50,
     "events": 75,
     "models": 53,
@@ -293,7 +293,7 @@ DOORS = {
     "tape": 17,
     "dialects": 4,
 }
-CROSSING_IN_ALL = 480
+CROSSING_IN_ALL = 473
 VISIBLE = 3  # files that are imported from another room, doors aside
 
 

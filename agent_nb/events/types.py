@@ -14,7 +14,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Literal, Self
 
 import msgspec
@@ -323,6 +323,12 @@ class End(Event, frozen=True, tag="end"):
 
     status: EndStatus = "ok"
     finish_reason: str = ""
+
+    @classmethod
+    def status_in(cls, log: Sequence[Event]) -> EndStatus:
+        """Return the status of the run's own end (not of a span); `interrupted` without one."""
+        last = log[-1] if len(log) else None
+        return last.status if isinstance(last, cls) and not last.span else "interrupted"
 
 
 class Delta(Event, frozen=True, tag="delta"):

@@ -75,7 +75,6 @@ if TYPE_CHECKING:
     from .record import events_of as events_of
     from .record import log_of as log_of
     from .record import run_record as run_record
-    from .record import status_of as status_of
     from .recorded_calls import LogCalls as LogCalls
     from .recorded_calls import RecordedCall as RecordedCall
     from .run_inputs import RunInputs as RunInputs
@@ -112,7 +111,7 @@ _NAMES = {
     "packing": "Home Packer Payloads Unpacker digest_value",
     "pictures": "PictureComparison",
     "ranking": "CellRecords read_start_time",
-    "record": "METADATA_KEY Provenance RECORD_MIME Record events_of log_of run_record status_of",
+    "record": "METADATA_KEY Provenance RECORD_MIME Record events_of log_of run_record",
     "recorded_calls": "LogCalls RecordedCall",
     "run_inputs": "RunInputs",
     "side_by_side": "SideBySide",

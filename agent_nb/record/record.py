@@ -17,8 +17,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from .. import events
-from ..events import Event, EventLog, complete_log
+from ..events import End, Event, EventLog, complete_log
 from ..wire import as_list, encode_canonical, replace_surrogates
 from .packed_events import PackedExchange, pack_event, restore_argument_order, unpack_event
 from .packing import EXACT, Packer, Payloads, Unpacker, hash_text, home_at
@@ -124,7 +123,7 @@ def run_record(
         tape=int(taped or exchange is not None),
         beside=dict(beside or {}),
         started=first if started is None else started,
-        status=status_of(log),
+        status=End.status_in(log),
         events=packed,
         cut=cuts,
         payloads={key: packer.payloads[key] for key in sorted(needed)},
@@ -152,12 +151,6 @@ def hash_and_text(record: Record) -> tuple[str, str]:
         return SCHEME + hash_text(text, scheme), text
     except (ValueError, RecursionError):
         return "", ""
-
-
-def status_of(log: Sequence[Event]) -> str:
-    """Return the status of the run's own `end` (not of a span), `interrupted` without one."""
-    last = log[-1] if len(log) else None
-    return last.status if isinstance(last, events.End) and not last.span else "interrupted"
 
 
 def events_of(

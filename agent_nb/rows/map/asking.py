@@ -20,7 +20,7 @@ from ... import events
 from ...agent import Basis, Configuration, Context, Loop, without_text
 from ...events import EventLog, list_missing_events
 from ...models import Limiter, watch_waits
-from ...record import Record, run_record, status_of
+from ...record import Record, run_record
 from ...tools import Decision, Question
 from .row import Row, RowResult
 from .row_clock import RowClock
@@ -138,7 +138,7 @@ class LocalRows:
 def broke_off(log: Sequence[events.Event]) -> bool:
     """Return whether a run's last answer broke off in the middle, and no tool has run."""
     fault = next((e for e in reversed(log) if isinstance(e, events.Error) and not e.span), None)
-    if fault is None or fault.code not in BREAKING_CODES or status_of(log) != "error":
+    if fault is None or fault.code not in BREAKING_CODES or events.End.status_in(log) != "error":
         return False
     if any(isinstance(event, events.Execute) for event in log):
         return False

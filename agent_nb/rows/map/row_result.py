@@ -13,8 +13,8 @@ import msgspec
 
 from ...agent import InvalidOutput, OutputType, find_answer
 from ...errors import UsageError
-from ...events import Counts, Error, Event, Interrupt, Metric, answer_text
-from ...record import Record, events_of, status_of
+from ...events import Counts, End, Error, Event, Interrupt, Metric, answer_text
+from ...record import Record, events_of
 from .row import Origin, Row, RowResult, Status
 
 LARGEST_FIGURE = 1e12  # in an Overhead; one with a larger number is malformed
@@ -76,7 +76,7 @@ def result_of(
     `beside`: the overhead in the record (None: none).
     """
     beside = beside or Overhead()
-    status = _STATUSES.get(status_of(log), "interrupted")
+    status = _STATUSES.get(End.status_in(log), "interrupted")
     typed = find_answer(log)
     usage = next((e.total for e in reversed(log) if isinstance(e, Metric) and not e.span), Counts())
     kind, error = ("", "") if status == "ok" else _find_reason(log, status)
