@@ -61,9 +61,9 @@ def make_folded_bundle(
 ) -> dict[str, str]:
     """Return the mime bundle of a `line` that opens to `remarks` and the cards of several runs.
 
-    `logs`: the events of each run.
+    `logs`: the events of each run, which no variable of the kernel holds.
     """
-    pages = [page(RunView().extend(log), Context()) for log in logs]
+    pages = [page(RunView().extend(log), Context(latest=False)) for log in logs]
     cards = (section.child for each in pages for section in each.sections)
     body = (*(text_row(remark, "", wrap=True) for remark in remarks), *cards)
     fold = Fold((T(line, tone="muted"),), body, accordion=True, title=line)

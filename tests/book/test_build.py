@@ -81,7 +81,8 @@ def test_the_pages_of_the_examples_show_their_cards(built):
     assert names
     for name in names:
         page = (built / f"{name}.html").read_text(encoding="utf-8")
-        assert "_agent.to_frame()" in page or "map" in name or name == "evaluate", name
+        footer = "events</span>" if name.startswith("tape") else "_agent.to_frame()"
+        assert footer in page or "map" in name or name == "evaluate", name
 
 
 def test_no_page_names_a_path_of_this_machine(built):

@@ -13,7 +13,7 @@ from helpers.pictures import attached, png
 from agent_nb import events as e
 from agent_nb.host import plugins
 from agent_nb.view import nodes, theme, values
-from agent_nb.view.bundle import make_bundle, page_forms
+from agent_nb.view.bundle import make_bundle, make_folded_bundle, page_forms
 from agent_nb.view.cards import base, header
 from agent_nb.view.cards.base import Context
 from agent_nb.view.cards.header import describe_phase
@@ -308,6 +308,12 @@ def test_the_footer_says_how_quick_it_was(rich):
     line, opened = said(rich.log).split("\n")[-2:]
     assert line == "ℹ  first token 400 ms · 71 tok/s"
     assert f"run {rich.log.run} · {len(rich.log)} events   _agent.to_frame()" in opened
+
+
+def test_the_cards_of_a_folded_line_name_no_variable_for_their_runs(rich):
+    page_html = make_folded_bundle("1 model call", [rich.log])["text/html"]
+    assert f"run {rich.log.run} · {len(rich.log)} events" in page_html
+    assert "_agent" not in page_html
 
 
 def test_streaming_arguments_are_shown_unescaped(begun):

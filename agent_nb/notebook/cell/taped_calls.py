@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import msgspec
@@ -10,14 +10,14 @@ import msgspec
 from ...agent import Run
 from ...events import EventLog
 from ...models import collect_secrets
-from ...record import Journal
+from ...record import Journal, log_of
 from ...tape import CallJournal, Exchange, make_logs
 from .executions import Execution
 from .taped_line import CountedCalls, LiveLine
 from .taped_records import ServedRecords
 
 
-class TapedCall(msgspec.Struct, dict=True):
+class TapedCall(msgspec.Struct):
     """A model call of a cell, redacted; `recorded` is the id of the record that it was served."""
 
     exchange: Exchange
@@ -26,11 +26,6 @@ class TapedCall(msgspec.Struct, dict=True):
     answered: float = 0.0  # when the head of its answer came
     recorded: str = ""  # "": it was sent
     run: str = ""  # the id of the run whose journal it has
-
-    @cached_property
-    def log(self) -> EventLog:
-        """The log of the call by itself, without what its tools returned."""
-        return make_logs([self])[0]
 
 
 class EndedCalls(msgspec.Struct, frozen=True):
@@ -74,8 +69,14 @@ class CellCalls:
         self.ended, self.misses = [], []
         return ended
 
+    def make_logs(self, calls: Sequence[TapedCall]) -> list[EventLog]:
+        """Return the logs of calls; if all were served from records, those of the records."""
+        if all(call.recorded for call in calls):
+            return [log_of(self.served.records[call.recorded]) for call in calls]
+        return make_logs(calls)  # the results of tools stand in later requests, sent or served
+
     def _count_calls(self) -> CountedCalls:
-        replayed = [call.log for call in self.ended if call.recorded]
+        replayed = self.make_logs([call for call in self.ended if call.recorded])
         logs = [*replayed, *(journal.log for journal in self.journals)]
         cell = self.execution.cell.id
         runs = [Run(log, cell=cell) for log in logs]

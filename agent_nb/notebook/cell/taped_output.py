@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ...agent import Run
 from ...events import EventLog
 from ...record import METADATA_KEY, RECORD_MIME, Home, Provenance, RunNumbers, run_record
-from ...tape import ExchangePacker, make_logs
+from ...tape import ExchangePacker
 from .frontend import is_unshown
 from .publish import publish_display
 from .refusing import publish_errors
@@ -38,7 +38,7 @@ class TapedOutput:
     def publish(self, calls: CellCalls, ended: EndedCalls) -> None:
         """Record and show calls that have ended; a test fails for calls without a record."""
         cell = calls.execution.cell
-        logs = make_logs(ended.calls)
+        logs = calls.make_logs(ended.calls)
         self._publish_records(calls, ended.calls, logs)
         self._session.library.keep_used_calls(cell.key, calls.record_ids)
         self._publish_line(calls, ended, [Run(log, cell=cell.id) for log in logs])

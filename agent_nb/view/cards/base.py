@@ -49,6 +49,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     now: float | None = None  # epoch seconds; None: the page is drawn once, or its run has ended
     live: bool = False  # the page has widgets, so that buttons can be drawn
     alive: bool = False  # the run of a `still` page goes on
+    latest: bool = True  # the kernel has the run as `_agent` when it ends
     nested: bool = False  # the card is inside another one, where nothing opens by itself
     above: str = ""  # the text of the cell above the page; a prompt that repeats it is not shown
     thoughts: Thoughts = "collapse"  # whether thoughts are closed at first, open, or not shown

@@ -41,5 +41,6 @@ def card(state: RunView, context: Context) -> Node | None:
     run = f"run {state.run[:12]}" if state.run else ""
     size = T(join_parts(run, count_noun(state.events, "event")), tone="muted")
     variable = "_map.frame" if state.map.ran_in_kernel else "_agent.to_frame()"
-    details = Row((size,), (T(variable, tone="muted", mono=True),))
+    code = (T(variable, tone="muted", mono=True),) if context.latest else ()
+    details = Row((size,), code)
     return Fold((Row(left),), (details,), title="About this run")
