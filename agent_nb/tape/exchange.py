@@ -175,6 +175,7 @@ def _read_stream(data: bytes) -> Iterator[dict[str, Any]]:
 
 def _write_chunk(chunk: Mapping[str, Any]) -> bytes:
     name = f"event: {chunk['event']}\n" if "event" in chunk else ""
-    text = dumps(chunk["data"]) if "data" in chunk else str(chunk.get("text", ""))
-    lines = "".join(f"data: {line}\n" for line in text.split("\n"))
+    if "data" in chunk:  # JSON is one line
+        return f"{name}data: {dumps(chunk['data'])}\n\n".encode("utf-8", "replace")
+    lines = "".join(f"data: {line}\n" for line in str(chunk.get("text", "")).split("\n"))
     return f"{name}{lines}\n".encode("utf-8", "replace")

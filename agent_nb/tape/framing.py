@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from asyncio import IncompleteReadError, LimitOverrunError, StreamReader
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from http import HTTPStatus
 
@@ -28,7 +28,7 @@ _NAME = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _match_name = re.compile(_NAME).fullmatch
 _VALUE = rb"[\t -~\x80-\xff]*"
 _match_value = re.compile(_VALUE).fullmatch
-_match_header = re.compile(rb"(%s):(%s)" % (_NAME, _VALUE)).fullmatch
+_match_headers = re.compile(rb"(?:%s:%s\r\n)*" % (_NAME, _VALUE)).fullmatch
 _match_length = re.compile(r"[0-9]{1,18}").fullmatch
 _match_chunk = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?\r\n").fullmatch
 
@@ -49,7 +49,7 @@ class RequestHead:
         if parts is None:
             raise FramingError("the first line is not that of a request")
         self.method, self.target = parts[1].decode(), parts[2].decode()
-        self.headers: Mapping[str, str] = join_headers(map(_read_header, lines))
+        self.headers: Mapping[str, str] = join_headers(_read_headers(lines))
         self.is_old = parts[3] == b"0"  # HTTP/1.0
         self.is_last = self.is_old or "close" in list_options(self.headers)  # of its connection
 
@@ -69,11 +69,12 @@ class RequestHead:
         return not self.is_old and self.headers.get("expect", "").lower() == "100-continue"
 
 
-def _read_header(line: bytes) -> tuple[bytes, bytes]:
-    header = _match_header(line)
-    if header is None:
+def _read_headers(lines: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    if not _match_headers(b"\r\n".join((*lines, b""))):
         raise FramingError("a header is malformed")
-    return header[1], header[2].strip(b" \t")
+    for line in lines:
+        name, _, value = line.partition(b":")
+        yield name, value.strip(b" \t")
 
 
 async def read_head(reader: StreamReader) -> RequestHead | None:
@@ -142,12 +143,24 @@ class AnswerFraming:
 
     Raises FramingError for a status or headers that cannot be sent, and for a body that is longer
     or shorter than its header says. If `closes`, the connection must be closed after the answer.
+    `size`: the bytes of the body, where they are known and no header says so.
     """
 
-    def __init__(self, request: RequestHead, status: int, headers: Pairs, reason: str = "") -> None:
+    def __init__(
+        self,
+        request: RequestHead,
+        status: int,
+        headers: Pairs,
+        reason: str = "",
+        *,
+        size: int | None = None,
+    ) -> None:
         pairs = list(headers)
-        joined = join_headers(pairs)
         self._bodiless = request.method == "HEAD" or status in _BODILESS
+        joined = join_headers(pairs)
+        if size is not None and not self._bodiless and "content-length" not in joined:
+            pairs.append((b"content-length", b"%d" % size))
+            joined["content-length"] = str(size)
         length = joined.get("content-length")
         if not _match_length("0" if length is None else length) or not 200 <= status <= 999:
             raise FramingError("the answer has an unclear length or no valid status")

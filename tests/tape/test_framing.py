@@ -160,16 +160,20 @@ def answer_to(first, status, headers, pieces, **options):
     method=st.sampled_from([b"GET", b"HEAD", b"POST"]),
     version=st.sampled_from([b"1.0", b"1.1"]),
     status=st.sampled_from([200, 204, 302, 304, 404, 599]),
-    named=st.booleans(),
+    length=st.sampled_from(["unknown", "in a header", "known"]),
 )
-def test_what_is_sent_is_what_a_strict_client_reads(pieces, method, version, status, named):
+def test_what_is_sent_is_what_a_strict_client_reads(pieces, method, version, status, length):
     whole = b"".join(pieces)
     headers = [(b"x-a", b"1"), (b"x-a", b"caf\xc3\xa9")]
-    if named:
+    if length == "in a header":
         headers.append((b"content-length", b"%d" % len(whole)))
     first = method + b" / HTTP/" + version
-    head, body, goes_on = answer_to(first, status, headers, pieces)
+    size = len(whole) if length == "known" else None
+    head, body, goes_on = answer_to(first, status, headers, pieces, size=size)
     bodiless = method == b"HEAD" or status in (204, 304)
+    lengths = [value for name, value in head.headers if name == b"content-length"]
+    has_length = length == "in a header" or (length == "known" and not bodiless)
+    assert lengths == [b"%d" % len(whole)] * has_length
     assert (head.status_code, body) == (status, b"" if bodiless else whole)
     assert [value for name, value in head.headers if name == b"x-a"] == [b"1", b"caf\xc3\xa9"]
     assert goes_on == (version == b"1.1")

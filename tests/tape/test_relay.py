@@ -287,6 +287,16 @@ def test_a_recorded_answer_and_a_refusal_reach_no_server(relayed):
     assert one.server.asked == []
 
 
+def test_a_recorded_stream_comes_in_one_piece(relayed):
+    """A client in Python spends more on each chunk than on what is in it."""
+    body = Body("stream", [{"data": {"a": n}} for n in range(3)] + [{"text": "[DONE]"}])
+    one = relayed(lambda peer: peer.reply(200, b"{}"), lambda *_: Response(body=body))
+    answer, data = one.ask()
+    assert data == b'data: {"a":0}\n\ndata: {"a":1}\n\ndata: {"a":2}\n\ndata: [DONE]\n\n'
+    assert answer.getheader("content-length") == f"{len(data)}"
+    assert answer.getheader("transfer-encoding") is None
+
+
 def test_a_header_of_a_record_makes_no_other_line(relayed):
     decisions = [
         Response(headers={"x-request-id": "a→b"}),
