@@ -41,8 +41,10 @@ from ...tape import (
     redact_exchange,
 )
 from ..notices import print_warning
-from .executions import executions_of
+from .executions import Execution, executions_of
 from .hidden_texts import hide_texts
+from .interrupts import Interrupts
+from .kernel_interrupts import abort_queue
 from .refusing import guard_hosts
 from .rerun import recording_advice, rerun_mode
 from .taped_calls import CellCalls, TapedCall
@@ -218,9 +220,22 @@ class NotebookTape:
             calls.line.redraw_soon()
 
     def _end_cell(self, _: Any = None) -> None:
-        """Record and show the calls that have ended; IPython's event `post_run_cell`."""
-        latest = executions_of(self._session.shell).latest
-        self._wait_for_calls()
+        """Record and show the calls that have ended; IPython's event `post_run_cell`.
+
+        A press of the stop button ends the waiting, loses no record, and aborts queued cells.
+        """
+        latest, is_stopped = executions_of(self._session.shell).latest, False
+        try:
+            self._wait_for_calls()
+        except KeyboardInterrupt:
+            is_stopped = True
+        with Interrupts() as interrupts:
+            self._publish_ended(latest)
+        if is_stopped or interrupts.stopped:
+            abort_queue(getattr(self._session.shell, "kernel", None))
+
+    def _publish_ended(self, latest: Execution | None) -> None:
+        """Record and show the calls that have ended before the end of the cell `latest`."""
         with self._lock:
             self._last_ended = latest.id if latest is not None else ""
             executions = list(self._calls.values())
