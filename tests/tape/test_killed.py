@@ -254,7 +254,7 @@ def test_an_attempt_that_was_read_late_counts_with_the_call_after_it():
     assert (last.exchange.response.status, last.exchange.attempts) == (200, 3)
 
 
-def test_of_equal_calls_at_once_one_that_fails_is_not_an_attempt_of_another():
+def test_of_equal_calls_one_that_fails_is_no_attempt_of_another():
     def call(status, began, answered):
         exchange = Exchange(
             request=Request(provider="openai", body=Body("json", {"model": "m"})),
