@@ -145,6 +145,7 @@ class Relay:
 
     def address_of(self, url: str) -> str:
         """Return the base URL for clients of the server at `url`. Raises UsageError."""
+        url = str(url)  # a client's `base_url` is an object of its HTTP library
         if url.startswith(f"{self.base}/"):
             return url
         provider = Provider.at(url)

@@ -11,6 +11,7 @@ import time
 import tracemalloc
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 from helpers.model_server import Server
 from tape.answers import chat_chunks, sse
@@ -74,7 +75,21 @@ def test_a_server_that_the_notebook_names_is_reached_at_its_own_address(relayed)
     other.close()
 
 
-@pytest.mark.parametrize("address", ["ftp://a/v1", "nonsense", "https://a/v1?key=1", "https:///"])
+@pytest.mark.parametrize("path", ["/v1/a b", "/ü/v1", "/%7Eme/v1", "/v1:beta;a=1/[1]"])
+def test_the_path_of_a_server_may_have_any_sign_that_clients_write(relayed, path):
+    one = relayed(lambda peer: peer.reply(200, b'"it"'))
+    base = httpx.URL(f"http://{one.server.host}{path}")  # as an SDK's client has it
+    answer = httpx.post(f"{one.relay.address_of(base)}/chat/completions", json={})
+    assert (answer.status_code, answer.text) == (200, '"it"')
+    assert one.server.asked[0].path == f"{base.raw_path.decode()}/chat/completions"
+    text = f"http://{one.server.host}{path}"
+    answer = httpx.post(f"{one.relay.address_of(text)}/chat/completions", json={})
+    assert (answer.status_code, answer.text) == (200, '"it"')
+
+
+@pytest.mark.parametrize(
+    "address", [None, "ftp://a/v1", "nonsense", "https://a/v1?key=1", "https:///"]
+)
 def test_an_address_that_is_no_base_url_is_refused(relayed, address):
     with pytest.raises(UsageError):
         relayed(lambda peer: peer.reply(200, b"")).relay.address_of(address)
