@@ -264,6 +264,9 @@ def test_an_answer_without_usage_counts_what_it_shows(spending, response, least,
         Request(method="GET", provider="openai", path="/models"),
         Request(provider="anthropic", path="/v1/messages/count_tokens", body=Body("json", ASKED)),
         Request(provider="openai", path="/files", body=Body("text", "file")),
+        Request(provider="openai", path="/uploads/upload_1/parts", body=Body("text", "part")),
+        Request(provider="openai", path="/uploads/upload_1/complete", body=Body("json", {})),
+        Request(provider="openai", path="/conversations", body=Body("json", {})),
     ],
 )
 def test_what_is_no_model_call_passes_a_used_up_budget(spending, free):
