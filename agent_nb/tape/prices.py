@@ -54,15 +54,13 @@ class Prices:
     """The prices of models, each looked up once: for the calls of one cell."""
 
     def __init__(self) -> None:
-        # (provider, model) -> its tariff, None: unknown
-        self._tariffs: dict[tuple[str, str], Tariff | None] = {}
+        self._tariffs: dict[tuple[str, str], Tariff] = {}  # by provider and model
 
     def price_tokens(self, request: Request, counts: Counts) -> float | None:
         """Return what tokens of a request's model cost in US dollars, None if that is unknown."""
         key = (request.provider, request.model)
         if key not in self._tariffs:
-            self._tariffs[key] = None
+            self._tariffs[key] = Tariff()
             with suppress(AgentError):
                 self._tariffs[key] = _resolve_model(*key).tariff
-        tariff = self._tariffs[key]
-        return None if tariff is None else tariff.cost(counts)
+        return self._tariffs[key].cost(counts)

@@ -272,6 +272,22 @@ NotebookTape._redact = lambda *args: (time.sleep(0.6), redact(*args))[1]"""
     assert len(taped(path)) == 1
 
 
+@pytest.mark.kernel
+def test_calls_below_capture_are_recorded_with_their_cell(provider, tmp_path):
+    captured = "%%capture out\nprint(ask('hi'))"
+    path = write(
+        tmp_path / "n.ipynb", TAPE, LIBRARY, captured, "print(out.stdout, len(out.outputs))"
+    )
+    outcome = record(path)
+    assert printed(outcome)[-1].endswith("\n 0\n")
+    assert [item.cell for item in NotebookRuns(read_notebook(path)).list_all()] == ["cell3"]
+    assert "1 model call" in json.dumps(outcome.notebook["cells"][2]["outputs"])
+    provider.server.close()
+    assert not check_notebook(path).problems
+    change(path, 2, "%%capture out\ntry:\n    ask('you')\nexcept OSError:\n    pass")
+    assert '"hi" → "you"' in check_notebook(path).problems[0].text
+
+
 @pytest.mark.long
 @pytest.mark.kernel
 def test_a_press_at_the_end_of_a_cell_ends_its_waiting_alone(provider, kernel_type, tmp_path):
