@@ -356,6 +356,8 @@ def test_an_endpoint_may_speak_another_api(configure, api):
         ("[endpoints.groq]\ncontext = -5", r"c\.toml is wrong: .*context"),
         ("[endpoints.groq]\ntimeouts = { idle = -1 }", r"c\.toml is wrong: .*idle"),
         ("[endpoints.lab]\napi = 'x'", "base_url"),
+        ("[endpoints.'']\nbase_url = 'http://x'", "the name '' of an endpoint is empty"),
+        ("[endpoints.'a/b']\nbase_url = 'http://x'", "the name 'a/b' of an endpoint"),
         ("modle = 'x'", "modle"),
         ("model = 3", r"\$\.model"),
         ("[endpoints.lab]\nbase_url = 'http://x'\ntimeouts = { idle = 'long' }", r"idle"),
