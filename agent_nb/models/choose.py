@@ -92,8 +92,7 @@ def choose_model(option: str = "", configured: str = "") -> tuple[str, str]:
 def _choose_by_key() -> tuple[str, str] | None:
     """Return the default model of the first provider whose key is set."""
     for provider in Key.VARIABLES:
-        known = config.KNOWN.get(provider)
-        name = DEFAULTS.get(provider) or (known.model if known is not None else "")
+        name = DEFAULTS.get(provider) or config.KNOWN.get(provider, config.Endpoint()).model
         # a key from the `.env` of the folder must not choose a model
         key = Key.find_own(provider) if name else None
         if key is not None:

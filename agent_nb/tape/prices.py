@@ -13,7 +13,7 @@ import msgspec
 
 from ..errors import AgentError, UsageError
 from ..events import Counts
-from ..models import Config, Model, Tariff, resolve_all
+from ..models import Config, Http, Model, Tariff, resolve_all
 from .exchange import Request
 
 _PREFIXES = {"google": "gemini"}  # of models, by the names of providers that differ
@@ -41,7 +41,8 @@ def _resolve_model(provider: str, model: str) -> PricedModel:
     if "://" not in provider:
         label = _PREFIXES.get(provider, provider)
     else:
-        label = Config.load().list_addresses().get(provider, "")
+        addresses = Config.load().list_addresses().items()
+        label = {Http(url).address: name for url, name in addresses}.get(provider, "")
     if label:
         chosen = resolve_all(f"{label}/{model}")[0][0]
     else:

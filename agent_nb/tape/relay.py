@@ -214,8 +214,7 @@ class Relay:
             parts = urlsplit(target)
         except ValueError:
             return None
-        _, _, rest = parts.path.partition("/")
-        secret, _, rest = rest.partition("/")
+        secret, _, rest = parts.path.removeprefix("/").partition("/")
         name, slash, path = rest.partition("/")
         known = self._servers.get(name)
         if not hmac.compare_digest(secret.encode(), self._secret.encode()) or known is None:
