@@ -136,10 +136,8 @@ class Relay:
     ) -> None:
         """Limit requests per minute, at once and in US dollars; 0: no limit, None: as it is."""
         queue = self.limiter.queue
-        self.limiter.change(
-            queue.rpm if rpm is None else int(rpm),
-            queue.concurrency if concurrency is None else int(concurrency),
-        )
+        at_once = queue.concurrency if concurrency is None else int(concurrency)
+        self.limiter.change(queue.rpm if rpm is None else int(rpm), at_once)
         if budget is not None:
             self.decisions.spending.change_budget(budget)
 
