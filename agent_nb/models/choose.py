@@ -187,10 +187,13 @@ def list_prefixes() -> list[str]:
 
 
 def _suggest_name(head: str) -> str:
-    """Return a full name for `head`, which names only a provider or only a model.
+    """Return a full name for `head`, which has no slash: `openai:gpt-5`, a provider, or a model.
 
     A model gets the provider whose default model begins alike (`gpt-5` and `gpt-5-mini`).
     """
+    provider, _, model = re.sub(r"[:\\]", "/", head, count=1).partition("/")
+    if model and provider in list_prefixes():
+        return f"{provider}/{model}"
     defaults = {
         **DEFAULTS,
         **{name: known.model for name, known in config.KNOWN.items()},

@@ -222,6 +222,8 @@ def test_a_name_becomes_a_model_with_its_source(tmp_path):
         ("smollm2", "for example local/smollm2"),
         ("o3", "for example openai/gpt-5-mini"),
         ("anthropic", "for example anthropic/claude-sonnet-4-5"),
+        ("openai:gpt-5", r"for example openai/gpt-5\. "),
+        ("ollama:llama3:8b", r"for example ollama/llama3:8b\. "),
         ("openai/", "is not a model name"),
         ("antropic/x", r"no provider 'antropic'. Did you mean anthropic\?"),
         ("zzzzzz/x", "Known: anthropic, .*ollama, openai, openai-responses"),
