@@ -92,8 +92,7 @@ def choose_model(option: str = "", configured: str = "") -> tuple[str, str]:
 def _choose_by_key() -> tuple[str, str] | None:
     """Return the default model of the first provider whose key is set."""
     for provider in Key.VARIABLES:
-        known = config.KNOWN.get(provider)
-        name = DEFAULTS.get(provider) or (known.model if known is not None else "")
+        name = DEFAULTS.get(provider) or config.KNOWN.get(provider, config.Endpoint()).model
         # a key from the `.env` of the folder must not choose a model
         key = Key.find_own(provider) if name else None
         if key is not None:
@@ -188,10 +187,13 @@ def list_prefixes() -> list[str]:
 
 
 def _suggest_name(head: str) -> str:
-    """Return a full name for `head`, which names only a provider or only a model.
+    """Return a full name for `head`, which has no slash: `openai:gpt-5`, a provider, or a model.
 
     A model gets the provider whose default model begins alike (`gpt-5` and `gpt-5-mini`).
     """
+    provider, _, model = re.sub(r"[:\\]", "/", head, count=1).partition("/")
+    if model and provider in list_prefixes():
+        return f"{provider}/{model}"
     defaults = {
         **DEFAULTS,
         **{name: known.model for name, known in config.KNOWN.items()},

@@ -89,7 +89,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The configuration file. Raises ValueError for a new endpoint without a `base_url`."""
+    """The configuration file. Raises ValueError for an endpoint with a wrong name or address."""
 
     model: str = ""
     endpoints: dict[str, Endpoint] = {}
@@ -97,6 +97,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def __post_init__(self) -> None:
         for name, endpoint in self.endpoints.items():
+            if not name or "/" in name:
+                raise ValueError(f"the name {name!r} of an endpoint is empty or has a slash")
             if not endpoint.base_url and name not in KNOWN and name not in list_plugins("models"):
                 raise ValueError(f"the endpoint {name!r} needs a base_url")
 

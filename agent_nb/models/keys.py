@@ -71,9 +71,8 @@ class Key(Unpicklable):
         own = cls.find_own(provider, variables)
         offer = None if own else cls.find_offer(provider, variables)
         if offer is not None and offer.is_allowed():
-            for name, value in _select_filled(
-                _list_variables(provider, variables), read_dotenv()[1]
-            ):
+            names = _list_variables(provider, variables)
+            for name, value in _select_filled(names, read_dotenv()[1]):
                 return cls(_check_value(value, f"{name} in .env"), f"{name} in .env")
         return own
 

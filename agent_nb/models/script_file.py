@@ -52,8 +52,7 @@ def _check_script(path: Path, script: Any, lines: dict[int, str]) -> Script:
             f"{path}: unknown key {sorted(map(str, unknown))[0]!r}. A script has `turns`, `cases`, `delay` and `dialect`."
         )
     delay, dialect = script.get("delay", 0.0), script.get("dialect", "xml")
-    is_number = isinstance(delay, int | float) and not isinstance(delay, bool)
-    if not is_number or not isinstance(dialect, str):
+    if type(delay) not in (int, float) or not isinstance(dialect, str):
         raise UsageError(f"{path}: `delay` is a number of seconds and `dialect` a name.")
     cases = script.get("cases", [])
     if not isinstance(cases, list):

@@ -6,12 +6,14 @@ An unknown key of a turn is an error, so that a mistyped key is noticed.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from ..errors import UsageError
 from ..wire import plain_value
+
+_Amount = Annotated[float, msgspec.Meta(ge=0, le=1e6)]  # of seconds or dollars
 
 
 class _Checked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -31,7 +33,7 @@ class ScriptedError(_Checked, frozen=True, kw_only=True):
 
     status: int = 500
     message: str = "the script says so"
-    retry_after: float | None = None
+    retry_after: _Amount | None = None
     code: str = "provider"
 
 
@@ -43,7 +45,7 @@ class ScriptedUsage(_Checked, frozen=True, kw_only=True):
     cached: int = 0
     cache_written: int = 0
     reasoning: int = 0
-    cost: float | None = None
+    cost: _Amount | None = None
 
 
 class Turn(_Checked, frozen=True, kw_only=True):
@@ -55,7 +57,7 @@ class Turn(_Checked, frozen=True, kw_only=True):
     thought: str | tuple[str, ...] = ()
     reasoning: str | tuple[str, ...] = ()
     calls: tuple[ScriptedCall, ...] = ()
-    delay: float | None = None
+    delay: _Amount | None = None
     usage: ScriptedUsage | None = None
     finish: str = ""
     cut: bool = False
@@ -75,8 +77,10 @@ def read_turn(value: Any, where: str) -> Turn:
         return value
     value = plain_value(value)
     try:
-        return Turn(text=value) if isinstance(value, str) else msgspec.convert(value, Turn)
-    except msgspec.ValidationError as error:
+        turn = Turn(text=value) if isinstance(value, str) else msgspec.convert(value, Turn)
+        msgspec.json.encode(turn)  # half a character, for which no bytes stand, is an error, too
+        return turn
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:
         raise UsageError(
             f"{where}: {error}. Keys of a turn: {', '.join(Turn.__struct_fields__)}."
         ) from None

@@ -73,7 +73,7 @@ class Scripted:
             )
         self.name = name
         self.dialect = dialect
-        self.delay = delay
+        self.delay = read_turn({"delay": delay}, name).delay or 0.0
         self.turns = tuple(read_turn(turn, f"{name}: turn {n}") for n, turn in enumerate(turns, 1))
         self.cases = tuple(cases)
         self._playing: tuple[Turn, ...] | None = None  # chosen by the run's first request

@@ -16,8 +16,9 @@ from ..wire import encode_canonical
 from .claude_code import list_masks
 from .exchange import Request
 
-_DATE = (
-    r"\d{4}-\d\d-\d\d|\d{1,2}/\d{1,2}/\d{2,4}|[A-Z][a-z]+ \d{1,2}, \d{4}|\d{1,2} [A-Z][a-z]+ \d{4}"
+_DATE = (  # with its day of the week, or without
+    r"(?:[A-Z][a-z]+day,? )?(?:\d{4}-\d\d-\d\d|\d{1,2}/\d{1,2}/\d{2,4}"
+    r"|[A-Z][a-z]+ \d{1,2}, \d{4}|\d{1,2} [A-Z][a-z]+ \d{4})"
 )
 # the start of a word; in JSON the first word of a line follows the letter of an escape such as `\n`
 _START = r"(?:\b|(?<=\\[nrt]))"
@@ -52,16 +53,12 @@ MASKS = tuple(
             ("/var/folders/", "tmp/"),
         ),
         # backslashes are doubled in JSON, and again in JSON within it
-        (
-            r"\\{1,8}AppData\\{1,8}Local\\{1,8}Temp\\{1,8}[\w.-]+",
-            "…tmp",
-            ("appdata\\",),
-        ),
+        (r"\\{1,8}AppData\\{1,8}Local\\{1,8}Temp\\{1,8}[\w.-]+", "…tmp", ("appdata\\",)),
         # `_START` as lookbehinds behind `0x`: a pattern that begins with letters is found quickly
         # in the megabytes of a picture
         (r"0x(?:(?<!\w0x)|(?<=\\[nrt]0x))[0-9a-fA-F]{6,}\b", "0x…", ("0x",)),
         (
-            rf"(?i:{_START}(?:today(?:'s date)?(?: is)?|current date(?: is)?))[\s:]{{1,4}}(?:{_DATE})",
+            rf"(?i:{_START}(?:today(?:'s date)?(?: is)?|current date(?: is)?))[\s:*]{{1,4}}{_DATE}",
             "today …",
             ("today", "current date"),
         ),

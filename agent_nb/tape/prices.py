@@ -13,7 +13,7 @@ import msgspec
 
 from ..errors import AgentError, UsageError
 from ..events import Counts
-from ..models import Config, Model, Tariff, resolve_all
+from ..models import Config, Http, Model, Tariff, resolve_all
 from .exchange import Request
 
 _PREFIXES = {"google": "gemini"}  # of models, by the names of providers that differ
@@ -41,7 +41,8 @@ def _resolve_model(provider: str, model: str) -> PricedModel:
     if "://" not in provider:
         label = _PREFIXES.get(provider, provider)
     else:
-        label = Config.load().list_addresses().get(provider, "")
+        addresses = Config.load().list_addresses().items()
+        label = {Http(url).address: name for url, name in addresses}.get(provider, "")
     if label:
         chosen = resolve_all(f"{label}/{model}")[0][0]
     else:
@@ -54,15 +55,13 @@ class Prices:
     """The prices of models, each looked up once: for the calls of one cell."""
 
     def __init__(self) -> None:
-        # (provider, model) -> its tariff, None: unknown
-        self._tariffs: dict[tuple[str, str], Tariff | None] = {}
+        self._tariffs: dict[tuple[str, str], Tariff] = {}  # by provider and model
 
     def price_tokens(self, request: Request, counts: Counts) -> float | None:
         """Return what tokens of a request's model cost in US dollars, None if that is unknown."""
         key = (request.provider, request.model)
         if key not in self._tariffs:
-            self._tariffs[key] = None
+            self._tariffs[key] = Tariff()
             with suppress(AgentError):
                 self._tariffs[key] = _resolve_model(*key).tariff
-        tariff = self._tariffs[key]
-        return None if tariff is None else tariff.cost(counts)
+        return self._tariffs[key].cost(counts)

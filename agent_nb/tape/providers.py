@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import msgspec
 
@@ -37,7 +37,8 @@ class Provider(msgspec.Struct, frozen=True):
         parts = urlsplit(server.base_url)
         if parts.query or parts.fragment:
             raise UsageError(f"{server.address} is followed by a query, which no base URL has.")
-        return cls(server.address, "", "", server.base_url, parts.path)
+        tail = quote(parts.path, safe="/%:@;=")  # clients send a path as ASCII
+        return cls(server.address, "", "", server.base_url, tail)
 
 
 PROVIDERS = (

@@ -136,15 +136,14 @@ class Relay:
     ) -> None:
         """Limit requests per minute, at once and in US dollars; 0: no limit, None: as it is."""
         queue = self.limiter.queue
-        self.limiter.change(
-            queue.rpm if rpm is None else int(rpm),
-            queue.concurrency if concurrency is None else int(concurrency),
-        )
+        at_once = queue.concurrency if concurrency is None else int(concurrency)
+        self.limiter.change(queue.rpm if rpm is None else int(rpm), at_once)
         if budget is not None:
             self.decisions.spending.change_budget(budget)
 
     def address_of(self, url: str) -> str:
         """Return the base URL for clients of the server at `url`. Raises UsageError."""
+        url = str(url)  # a client's `base_url` is an object of its HTTP library
         if url.startswith(f"{self.base}/"):
             return url
         provider = Provider.at(url)
@@ -213,8 +212,7 @@ class Relay:
             parts = urlsplit(target)
         except ValueError:
             return None
-        _, _, rest = parts.path.partition("/")
-        secret, _, rest = rest.partition("/")
+        secret, _, rest = parts.path.removeprefix("/").partition("/")
         name, slash, path = rest.partition("/")
         known = self._servers.get(name)
         if not hmac.compare_digest(secret.encode(), self._secret.encode()) or known is None:

@@ -28,7 +28,7 @@ from .prices import find_model
 
 _FREE = (
     "/count_tokens", ":countTokens", "/input_tokens", "/moderations", "/files", "/uploads",
-    "/cancel",
+    "/cancel", "/conversations", "/items", "/vector_stores",
 )  # fmt: skip  # how paths end that cost nothing
 _CHOICES = ("n", "candidateCount")  # fields with the number of answers
 _CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
@@ -108,7 +108,8 @@ class Spending:
 
     def estimate(self, request: Request) -> Charge:
         """Return what a request may cost. Raises UsageError if a budget needs its price."""
-        if not self.budget or request.method != "POST" or request.path.endswith(_FREE):
+        is_free = request.path.endswith(_FREE) or "/uploads/" in request.path
+        if not self.budget or request.method != "POST" or is_free:
             return Charge()
         model = find_model(request)
         tariff = model.tariff

@@ -9,8 +9,10 @@ import pytest
 from helpers.lacking import needed
 from tape.taped_server import TapedServer
 
+from agent_nb.events import Counts
 from agent_nb.tape.exchange import Body, Exchange, Refusal, Request, Response
-from agent_nb.tape.providers import make_error
+from agent_nb.tape.prices import Prices
+from agent_nb.tape.providers import Provider, make_error
 from agent_nb.tape.spending import Spending
 
 PRICE = (11 * 100 + 7 * 1000) / 1e6  # of an answer of the provider of these tests
@@ -264,6 +266,9 @@ def test_an_answer_without_usage_counts_what_it_shows(spending, response, least,
         Request(method="GET", provider="openai", path="/models"),
         Request(provider="anthropic", path="/v1/messages/count_tokens", body=Body("json", ASKED)),
         Request(provider="openai", path="/files", body=Body("text", "file")),
+        Request(provider="openai", path="/uploads/upload_1/parts", body=Body("text", "part")),
+        Request(provider="openai", path="/uploads/upload_1/complete", body=Body("json", {})),
+        Request(provider="openai", path="/conversations", body=Body("json", {})),
     ],
 )
 def test_what_is_no_model_call_passes_a_used_up_budget(spending, free):
@@ -287,6 +292,17 @@ def test_an_estimate_counts_what_a_request_allows_and_a_picture_once(spending):
 def test_a_model_in_the_path_of_a_request_is_priced():
     path = "/v1beta/models/gemini-3-pro:streamGenerateContent"
     assert Request(provider="google", path=path).model == "gemini-3-pro"
+
+
+@pytest.mark.parametrize("end", ["", "/", "/chat/completions"])
+def test_a_taped_address_has_the_prices_of_its_endpoint(end, tmp_path, monkeypatch):
+    (tmp_path / "c.toml").write_text(
+        f"[endpoints.lab]\nbase_url = 'http://lab.invalid/v1{end}'\nprices = {{input = 1, output = 2}}"
+    )
+    monkeypatch.setenv("AGENT_NB_CONFIG", str(tmp_path / "c.toml"))
+    provider = Provider.at("http://lab.invalid/v1/").name
+    asked = Request(provider=provider, path="/chat/completions", body=Body("json", ASKED))
+    assert Prices().price_tokens(asked, Counts(input=10**6, output=10**6)) == 3
 
 
 @pytest.mark.parametrize(

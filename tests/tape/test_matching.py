@@ -141,6 +141,8 @@ def test_a_miss_says_that_the_body_of_a_request_is_not_stored():
         ("File /tmp/ipykernel_12/34.py", "File /tmp/ipykernel_56/78.py"),
         ("Today's date: 2026-01-02.", "Today's date: 2026-11-28."),
         ("It is late.\nToday is 2026-01-02.", "It is late.\nToday is 2026-11-28."),
+        ("Today is Friday, January 2, 2026.", "Today is Saturday, November 28, 2026."),
+        ("**Current date:** 2026-01-02", "**Current date:** 2026-11-28"),
         ("it:\n0x7f00aa11bb22", "it:\n0x7f00aa11bb33"),
         (
             "visit https://errors.pydantic.dev/2.12/v/int_type",

@@ -48,6 +48,15 @@ def test_a_cell_that_asks_a_host_of_models_fails_with_its_line(first, tmp_path, 
 
 
 @pytest.mark.kernel
+def test_a_cell_below_capture_that_asks_a_host_of_models_fails(tmp_path):
+    path = write(tmp_path / "n.ipynb", "1", f"%%capture\n{ASK}")
+    texts = [problem.text for problem in check_notebook(path).problems]
+    assert len(texts) == 1, texts
+    assert texts[0].startswith("cell 2 ")
+    assert "line 4 asks api.openai.com: a test asks no model." in texts[0]
+
+
+@pytest.mark.kernel
 def test_the_project_alone_allows_a_host_of_models(tmp_path):
     path = write(tmp_path / "n.ipynb", "import os\n" + test_bypassed.OPENED.split("\n")[0], ASK)
     assert len(check_notebook(path).problems) == 1

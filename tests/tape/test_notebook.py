@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import shutil
+import sys
 import threading
 import time
 from pathlib import Path
@@ -268,6 +269,45 @@ NotebookTape._redact = lambda *args: (time.sleep(0.6), redact(*args))[1]"""
     path = write(tmp_path / "n.ipynb", TAPE + slow, LIBRARY, "print(ask('hi'))")
     record(path)
     assert len(taped(path)) == 1
+
+
+@pytest.mark.kernel
+def test_calls_below_capture_are_recorded_with_their_cell(provider, tmp_path):
+    captured = "%%capture out\nprint(ask('hi'))"
+    path = write(
+        tmp_path / "n.ipynb", TAPE, LIBRARY, captured, "print(out.stdout, len(out.outputs))"
+    )
+    outcome = record(path)
+    assert printed(outcome)[-1].endswith("\n 0\n")
+    assert [item.cell for item in NotebookRuns(read_notebook(path)).list_all()] == ["cell3"]
+    assert "1 model call" in json.dumps(outcome.notebook["cells"][2]["outputs"])
+    provider.server.close()
+    assert not check_notebook(path).problems
+    change(path, 2, "%%capture out\ntry:\n    ask('you')\nexcept OSError:\n    pass")
+    assert '"hi" → "you"' in check_notebook(path).problems[0].text
+
+
+@pytest.mark.long
+@pytest.mark.kernel
+def test_a_press_at_the_end_of_a_cell_ends_its_waiting_alone(provider, kernel_type, tmp_path):
+    kernel, provider.gate = kernel_type(sys.executable, tmp_path), threading.Event()
+    try:
+        kernel.run(f"{TAPE}\nfrom agent_nb.notebook.cell import taping\ntaping._LONGEST_WAIT = 30")
+        kernel.run(LIBRARY)
+        marks = "get_ipython().events.callbacks['post_run_cell'].insert(0, lambda _: pathlib.Path('mark').touch())"
+        begin = "thread = threading.Thread(target=ask, args=['hi'])\nthread.start()\ntime.sleep(1)"
+        request = kernel.send(f"import pathlib, threading, time\n{marks}\n{begin}")
+        queued = kernel.send("1")
+        kernel.marked()
+        time.sleep(0.5)
+        kernel.interrupt()
+        assert kernel.finish(request, seconds=20)[:2] == ("ok", "")
+        assert kernel.finish(queued)[0] == "aborted"
+        provider.gate.set()
+        assert "1 model call" in str(kernel.run("thread.join()")[2])
+    finally:
+        provider.gate.set()
+        kernel.close()
 
 
 @pytest.mark.long

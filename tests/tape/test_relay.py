@@ -1,18 +1,23 @@
 """The relay: what passes between a client and its provider, and what does not."""
 
+import asyncio
 import contextlib
 import gzip
 import http.client
 import json
 import socket
 import struct
+import subprocess
+import sys
 import threading
 import time
 import tracemalloc
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 from helpers.model_server import Server
+from helpers.paths import CHECKOUT
 from tape.answers import chat_chunks, sse
 
 from agent_nb import tape
@@ -74,7 +79,21 @@ def test_a_server_that_the_notebook_names_is_reached_at_its_own_address(relayed)
     other.close()
 
 
-@pytest.mark.parametrize("address", ["ftp://a/v1", "nonsense", "https://a/v1?key=1", "https:///"])
+@pytest.mark.parametrize("path", ["/v1/a b", "/ü/v1", "/%7Eme/v1", "/v1:beta;a=1/[1]"])
+def test_the_path_of_a_server_may_have_any_sign_that_clients_write(relayed, path):
+    one = relayed(lambda peer: peer.reply(200, b'"it"'))
+    base = httpx.URL(f"http://{one.server.host}{path}")  # as an SDK's client has it
+    answer = httpx.post(f"{one.relay.address_of(base)}/chat/completions", json={})
+    assert (answer.status_code, answer.text) == (200, '"it"')
+    assert one.server.asked[0].path == f"{base.raw_path.decode()}/chat/completions"
+    text = f"http://{one.server.host}{path}"
+    answer = httpx.post(f"{one.relay.address_of(text)}/chat/completions", json={})
+    assert (answer.status_code, answer.text) == (200, '"it"')
+
+
+@pytest.mark.parametrize(
+    "address", [None, "ftp://a/v1", "nonsense", "https://a/v1?key=1", "https:///"]
+)
 def test_an_address_that_is_no_base_url_is_refused(relayed, address):
     with pytest.raises(UsageError):
         relayed(lambda peer: peer.reply(200, b"")).relay.address_of(address)
@@ -577,3 +596,42 @@ def test_a_client_in_a_hurry_waits_for_its_answers_to_be_read(relayed, monkeypat
         connection.request("POST", one.url.path + "/chat/completions", b"{}")
         assert connection.getresponse().read() == b"{}"
     assert 1 < max(most) <= 3
+
+
+CROWD = """
+import asyncio, resource, sys
+count, port = map(int, sys.argv[1:])
+resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 4096))
+from agent_nb.tape.providers import BY_NAME
+from agent_nb.tape.relay import Live, Relay
+relay = Relay(dict.fromkeys(BY_NAME, f"http://127.0.0.1:{port}/v1"), lambda *_: Live(lambda sent: None))
+relay.start()
+async def ask():
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(relay.proxy.rpartition(":")[2]))
+    target = relay.address(BY_NAME["openai"]).removeprefix(relay.proxy)
+    writer.write(f"GET {target}/models HTTP/1.0\\r\\n\\r\\n".encode())
+    return (await reader.read())[:12]
+async def main():
+    print({await each for each in [asyncio.create_task(ask()) for _ in range(count)]})
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such limit")
+def test_hundreds_of_calls_at_once_stay_within_the_limit_of_open_files():
+    async def serve(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        await asyncio.sleep(2)  # until all are there
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        writer.close()
+
+    async def main():
+        server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=2048)
+        port = server.sockets[0].getsockname()[1]
+        command = [sys.executable, "-c", CROWD, "400", str(port)]
+        async with server:
+            return await asyncio.to_thread(
+                subprocess.run, command, capture_output=True, text=True, cwd=CHECKOUT, timeout=60
+            )
+
+    assert asyncio.run(main()).stdout == "{b'HTTP/1.1 200'}\n"

@@ -14,7 +14,7 @@ resource: ModuleType | None = None
 with suppress(ImportError):  # Windows has no such module
     resource = importlib.import_module("resource")
 
-SPARE = 512  # files in reserve, for the kernel and the user
+SPARE = 4096  # files in reserve: for the kernel, the user, and three more for each call on a tape
 
 
 def allow_files(files: int) -> None:

@@ -21,6 +21,7 @@ from ...record import agent_cell
 from ..files.library import Library
 from ..identity import Cell, Cells, current_request
 from .capture import is_capturing
+from .publish import is_captured
 
 _EVENT = "pre_run_cell"
 
@@ -60,7 +61,7 @@ class Executions:
 
     def begin(self, info: Any = None) -> None:
         """Begin an execution: a cell's code is about to run (IPython's event `pre_run_cell`)."""
-        if not is_capturing():
+        if not is_capturing() and not is_captured():
             self.latest = self._make_execution(
                 str(getattr(info, "raw_cell", "") or current_request(self._shell())[1])
             )

@@ -57,6 +57,14 @@ def is_publishing() -> bool:
     return _publishing.get()
 
 
+def is_captured() -> bool:
+    """Return whether `%%capture` takes all displays, ours too, and runs its cell as one inside."""
+    from IPython.core.displaypub import CapturingDisplayPublisher
+    from IPython.core.getipython import get_ipython
+
+    return isinstance(getattr(get_ipython(), "display_pub", None), CapturingDisplayPublisher)
+
+
 class _Guarded:
     """Replaces a method of a shell through which displays pass; `original` is that method.
 

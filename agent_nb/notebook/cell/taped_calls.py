@@ -78,8 +78,7 @@ class CellCalls:
     def _count_calls(self) -> CountedCalls:
         replayed = self.make_logs([call for call in self.ended if call.recorded])
         logs = [*replayed, *(journal.log for journal in self.journals)]
-        cell = self.execution.cell.id
-        runs = [Run(log, cell=cell) for log in logs]
+        runs = [Run(log, cell=self.execution.cell.id) for log in logs]
         return CountedCalls(runs, len(replayed), list(self.misses))
 
 
@@ -92,14 +91,14 @@ def drop_retried(calls: list[TapedCall]) -> list[TapedCall]:
     # in the order of their beginnings: threads read the answers, and may end in another order
     calls = sorted(calls, key=lambda call: call.began)
     last_attempts: list[TapedCall] = []
-    attempts, repeats = [1] * len(calls), set[int]()
+    attempts = [1] * len(calls)  # more for a call that repeats an earlier one
     for number, call in enumerate(calls):
         later = range(number + 1, len(calls)) if call.exchange.response.is_retried else ()
         next_attempt = next(
             (
                 n
                 for n in later
-                if n not in repeats
+                if attempts[n] == 1
                 and calls[n].recorded == call.recorded
                 and calls[n].began >= call.answered
                 and calls[n].exchange.request == call.exchange.request
@@ -112,7 +111,6 @@ def drop_retried(calls: list[TapedCall]) -> list[TapedCall]:
             call.exchange = msgspec.structs.replace(call.exchange, attempts=most)
             last_attempts.append(call)
             continue
-        repeats.add(next_attempt)
         attempts[next_attempt] += attempts[number]
         if call.run:
             Journal.remove(call.run)

@@ -21,7 +21,7 @@ from ...agent import Run
 from ...record import METADATA_KEY, RunNumbers
 from ..identity import Cell
 from .frontend import choose_view_kind, is_headless, is_unshown
-from .publish import publish_display
+from .publish import is_captured, publish_display
 
 _PAUSE = 0.3  # seconds between a call and the line that counts it, and between two lines
 _MOST_LIVE_CARDS = 5  # cards of a live line, which are drawn while the cell runs
@@ -106,7 +106,7 @@ class LiveLine:
         with self._drawing:
             with self._lock:
                 self._timer = None  # what changes from here on is drawn by the next timer
-                if self._ended:
+                if self._ended or is_captured():
                     return
             calls = self._count_calls()
             ended = [run.log for run in calls.runs if run.status != "running"]

@@ -43,6 +43,9 @@ from ...tape import (
 from ..notices import print_warning
 from .executions import executions_of
 from .hidden_texts import hide_texts
+from .interrupts import Interrupts
+from .kernel_interrupts import abort_queue
+from .publish import is_captured
 from .refusing import guard_hosts
 from .rerun import recording_advice, rerun_mode
 from .taped_calls import CellCalls, TapedCall
@@ -184,7 +187,6 @@ class NotebookTape:
 
     def _begin(self, calls: CellCalls, journal: CallJournal) -> None:
         cell, library = calls.execution.cell, self._session.library
-
         open_journal = partial(
             Journal,
             cell=cell.key,
@@ -217,25 +219,36 @@ class NotebookTape:
                 self._call_ended.notify_all()
             calls.line.redraw_soon()
 
-    def _end_cell(self, _: Any = None) -> None:
-        """Record and show the calls that have ended; IPython's event `post_run_cell`."""
-        latest = executions_of(self._session.shell).latest
-        self._wait_for_calls()
-        with self._lock:
-            self._last_ended = latest.id if latest is not None else ""
-            executions = list(self._calls.values())
-            taken = [(calls, calls.take_ended()) for calls in executions]
+    def _end_cell(self, result: Any = None) -> None:
+        """Record and show the calls that have ended; IPython's event `post_run_cell`.
+
+        A press of the stop button ends the waiting, loses no record, and aborts queued cells.
+        """
+        if result is not None and is_captured():
+            return  # the cell around it ends next, and its output stays
+        latest, is_stopped = executions_of(self._session.shell).latest, False
+        try:
+            self._wait_for_calls()
+        except KeyboardInterrupt:
+            is_stopped = True
+        with Interrupts() as interrupts:
+            with self._lock:
+                self._last_ended = latest.id if latest is not None else ""
+                executions = list(self._calls.values())
+                taken = [(calls, calls.take_ended()) for calls in executions]
+                for calls in executions:
+                    execution = calls.execution.id
+                    if not calls.open and execution != self._last_ended:
+                        del self._calls[execution]
             for calls in executions:
-                execution = calls.execution.id
-                if not calls.open and execution != self._last_ended:
-                    del self._calls[execution]
-        for calls in executions:
-            calls.line.end()
-        for contact in self._watch.take_contacts():
-            print_warning(contact.notice)
-        for calls, ended in taken:
-            if ended.calls or ended.misses:
-                self._output.publish(calls, ended)
+                calls.line.end()
+            for contact in self._watch.take_contacts():
+                print_warning(contact.notice)
+            for calls, ended in taken:
+                if ended.calls or ended.misses:
+                    self._output.publish(calls, ended)
+        if is_stopped or interrupts.stopped:
+            abort_queue(getattr(self._session.shell, "kernel", None))
 
     def _wait_for_calls(self) -> None:
         """Wait a moment for calls that go on, and longer for answers that are being read."""
