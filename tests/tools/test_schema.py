@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional, TypedDict
 
 import pydantic
 import pytest
@@ -45,6 +45,11 @@ class Shape(pydantic.BaseModel):
 
 class Opaque:
     pass
+
+
+class Place(TypedDict, total=False):
+    city: str
+    year: int
 
 
 def arguments(function: Callable[..., Any]) -> Arguments:
@@ -358,3 +363,18 @@ def test_pydantic_is_not_imported_before_a_tool_is_made() -> None:
     code = f"import sys, {modules}; print('pydantic' in sys.modules, 'yaml' in sys.modules)"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.split() == ["False", "False"]
+
+
+def test_a_typed_dict_of_the_standard_library_is_a_parameter() -> None:
+    def f(a: Place, b: list[Place] | None = None, *c: Place, **d: Place) -> None: ...
+
+    one, many = {"city": "Rome"}, [{"year": 2025}]
+    assert list(properties(f)) == ["a", "b", "c"]
+    assert arguments(f).validate({"a": one, "b": many, "c": many, "z": one}) == {
+        "a": one,
+        "b": many,
+        "c": many,
+        "z": one,
+    }
+    with pytest.raises(ToolError, match=r"a\.year: expected a valid integer"):
+        arguments(f).validate({"a": {"year": "soon"}})
