@@ -70,6 +70,9 @@ class PromptAgent(Configuration):
         """
         if not isinstance(prompt, str):  # such as a missing value of a frame
             raise UsageError(f"The prompt is of type {type(prompt).__name__}. Give a text.")
+        runs = history if isinstance(history, Sequence) else (None,)
+        if not all(isinstance(each, Sequence) and not isinstance(each, str) for each in runs):
+            raise UsageError("history holds the events of each earlier run: history=[run.events].")
         prompt, *notes = clean_value((prompt, *notes))
         if not prompt.strip() and not attachments:
             raise UsageError("The prompt is empty. Write what the agent should do.")

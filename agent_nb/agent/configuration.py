@@ -88,6 +88,13 @@ class Configuration(Unpicklable):
     ) -> None:
         verify_libraries()
         model, approve, limits = plain_value((model, approve, limits))
+        for option, value in {"limits": limits, "settings": settings, "secrets": secrets}.items():
+            if not isinstance(value, Mapping | Limits | None):
+                raise UsageError(f"{option} is a {type(value).__name__}. Give a dict.")
+        if not isinstance(approve, str | os.PathLike | None):
+            raise UsageError(
+                f"approve is a {type(approve).__name__}. Give ask, auto, deny or a path."
+            )
         thought_tags = (thought_tags,) if isinstance(thought_tags, str) else tuple(thought_tags)
         dialect, name, system, memory, trace_id, thought_tags, settings = clean_value(
             plain_value((dialect, name, system, memory, trace_id, thought_tags, settings))
