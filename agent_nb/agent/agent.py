@@ -56,7 +56,7 @@ class PromptAgent(Configuration):
     ) -> Stream:
         """Return the stream of a new run, which starts when it is started, iterated or awaited.
 
-        `attachments`: pictures, as `images.image_block` takes them. `history`: events of earlier
+        `attachments`: pictures or one, for `images.image_block`. `history`: events of earlier
         runs of the conversation, oldest first. They are trusted: check foreign records first.
         `notes`: remarks on the conversation for the log. `resume`: where a replay drifted; the run
         continues from there. `context`: what to show the model of the notebook (`auto`, `vars`,
