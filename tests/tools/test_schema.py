@@ -378,3 +378,17 @@ def test_a_typed_dict_of_the_standard_library_is_a_parameter() -> None:
     }
     with pytest.raises(ToolError, match=r"a\.year: expected a valid integer"):
         arguments(f).validate({"a": {"year": "soon"}})
+
+
+def test_a_text_inside_an_annotation_is_evaluated_as_one_around_it_is() -> None:
+    # the `__future__` import makes whole annotations texts: these are as without it
+    row, none = Optional["Point"], Optional["Missing"]
+    hints = {"a": list["Point"], "b": row, "c": Optional["ToolContext"], "d": none}
+
+    def f(a: Any, b: Any = None, c: Any = None, d: Any = None) -> None: ...
+
+    f.__annotations__ = hints
+    assert list(properties(f)) == ["a", "b"]
+    assert arguments(f).context_parameter == "c"
+    values = arguments(f).validate({"a": [{"x": 1}], "b": {"x": 2}})
+    assert values == {"a": [Point(1)], "b": Point(2)}
