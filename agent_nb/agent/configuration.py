@@ -91,10 +91,6 @@ class Configuration(Unpicklable):
         for option, value in {"limits": limits, "settings": settings, "secrets": secrets}.items():
             if not isinstance(value, Mapping | Limits | None):
                 raise UsageError(f"{option} is a {type(value).__name__}. Give a dict.")
-        if not isinstance(approve, str | os.PathLike | None):
-            raise UsageError(
-                f"approve is a {type(approve).__name__}. Give ask, auto, deny or a path."
-            )
         thought_tags = (thought_tags,) if isinstance(thought_tags, str) else tuple(thought_tags)
         dialect, name, system, memory, trace_id, thought_tags, settings = clean_value(
             plain_value((dialect, name, system, memory, trace_id, thought_tags, settings))
@@ -111,7 +107,11 @@ class Configuration(Unpicklable):
         self.approve = approve or "ask"
         # `chosen_limits`: the names of the limits that the user chose
         self.limits, self.chosen_limits = limits_from(limits), find_chosen(limits)
-        self.settings = _require_json(settings or {})
+        self.settings = dict(settings or {})
+        try:  # they are recorded and sent
+            encode_canonical(self.settings)
+        except ValueError as error:
+            raise UsageError(f"The settings are not JSON: {error}.") from None
         if memory not in STRATEGIES:
             raise UsageError(unknown_name("memory strategy", memory, STRATEGIES))
         self.memory = memory
@@ -254,12 +254,3 @@ class Configuration(Unpicklable):
             history=history,
             output=self.output.described(redaction) if self.output is not None else None,
         )
-
-
-def _require_json(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings as they are recorded and sent. Raises UsageError if they are not JSON."""
-    try:
-        encode_canonical(settings)
-    except ValueError as error:
-        raise UsageError(f"The settings are not JSON: {error}.") from None
-    return dict(settings)

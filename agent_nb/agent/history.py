@@ -119,10 +119,7 @@ class _Writer:
         self._call_ids.append(call_id)
 
     def _name_call(self, event: events.Call | events.Result) -> tuple[str, str]:
-        """Return the id and name of a call that every native provider takes.
-
-        Ids are unique in a run, here in the conversation; a model may call what is no name.
-        """
+        """Return id and name as sent: an id that no earlier run had, a name that providers take."""
         count, native = self._ids[event.call_id], self._dialect.native
         call_id = f"{event.call_id}_{count}" if native and count > 1 else event.call_id
         return call_id, clean_name(event.name) if native else event.name

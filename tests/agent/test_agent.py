@@ -934,7 +934,7 @@ def test_what_is_allowed_until_a_restart_is_not_used_after_others_turns(notes, s
     assert [r.status for r in run.log.of("result")] == [status]
 
 
-@pytest.mark.parametrize("option", ["limits", "settings", "secrets", "approve"])
+@pytest.mark.parametrize("option", ["limits", "settings", "secrets"])
 def test_an_option_of_another_type_is_an_error_that_names_it(option):
     with pytest.raises(UsageError, match=rf"^{option} is a list\. Give "):
         Agent(Scripted(["yes"]), **{option: [1]})

@@ -75,8 +75,7 @@ def plan_map(
     """
     if not isinstance(prompt, str):  # such as data and prompt in the wrong order
         raise UsageError(f"The prompt is of type {type(prompt).__name__}. Give a text.")
-    options, prompt = options.checked(), replace_surrogates(prompt)
-    store = read_store(store)
+    options, prompt, store = options.checked(), replace_surrogates(prompt), read_store(store)
     rows = rows_of(data, options.limit)
     template = Template(prompt, agent.namespace, attachments)
     template.check(rows)
