@@ -120,7 +120,7 @@ class Configuration(Unpicklable):
         self.host = host
         self.ask = ask
         self.trace_id = trace_id
-        self.secrets = secrets
+        self.secrets = secrets and {n: v for n, v in secrets.items() if v is not None}
         self.output = None if output is None else OutputType(output)
 
     @property

@@ -947,3 +947,9 @@ def test_runs_as_history_are_an_error_that_shows_their_events():
         with pytest.raises(UsageError, match=r"history=\[run\.events\]"):
             agent.run_sync("on", history=history)
     assert agent.run_sync("on", history=[run.events, run.log]).answer == "yes"
+
+
+def test_a_secret_that_is_not_set_is_left_out_and_the_others_are_hidden():
+    secrets = {"KEY": "a-long-secret-1", "OTHER": None}  # as `os.environ.get` gives them
+    run = Agent(Scripted(["yes"]), secrets=secrets).run_sync("hide a-long-secret-1")
+    assert run.log.of("user")[0].content == "hide [redacted KEY]"
