@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -96,7 +95,7 @@ def open_store(
 
 def read_store(store: Store) -> Store:
     """Return a store with its path as text. Raises UsageError for what can be no path of a file."""
-    path: Any = os.fspath(store) if isinstance(store, os.PathLike) else store
+    path: Store = os.fspath(store) if isinstance(store, os.PathLike) else store
     if is_named(store) and not (isinstance(path, str) and path.strip() and "\0" not in path):
         raise UsageError(f"store={store!r}: give the path of a file, True or False.")
     return path
