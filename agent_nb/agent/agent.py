@@ -56,7 +56,7 @@ class PromptAgent(Configuration):
     ) -> Stream:
         """Return the stream of a new run, which starts when it is started, iterated or awaited.
 
-        `attachments`: pictures, as `images.image_block` takes them. `history`: events of earlier
+        `attachments`: pictures or one, for `images.image_block`. `history`: events of earlier
         runs of the conversation, oldest first. They are trusted: check foreign records first.
         `notes`: remarks on the conversation for the log. `resume`: where a replay drifted; the run
         continues from there. `context`: what to show the model of the notebook (`auto`, `vars`,
@@ -70,6 +70,9 @@ class PromptAgent(Configuration):
         """
         if not isinstance(prompt, str):  # such as a missing value of a frame
             raise UsageError(f"The prompt is of type {type(prompt).__name__}. Give a text.")
+        runs = history if isinstance(history, Sequence) else (None,)
+        if not all(isinstance(each, Sequence) and not isinstance(each, str) for each in runs):
+            raise UsageError("history holds the events of each earlier run: history=[run.events].")
         prompt, *notes = clean_value((prompt, *notes))
         if not prompt.strip() and not attachments:
             raise UsageError("The prompt is empty. Write what the agent should do.")

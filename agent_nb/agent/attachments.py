@@ -8,7 +8,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..record import FigureData
@@ -19,12 +19,15 @@ Picture = dict[str, Any]
 Hide = Callable[[Any], Any]  # removes secrets from a value
 
 
-def pictures_of(attachments: Sequence[Any], hide: Hide | None = None) -> tuple[Picture, ...]:
-    """Return attachments as `{media_type, data}`, with `name` if they have one.
+def pictures_of(attachments: Any, hide: Hide | None = None) -> tuple[Picture, ...]:
+    """Return one or several attachments as `{media_type, data}`, with `name` if they have one.
 
     `hide` is applied to the names and to the data of figures; None leaves these data out. Raises
     UsageError for an attachment that is not an image.
     """
+    is_one = isinstance(attachments, str | bytes | bytearray | memoryview | Mapping)
+    if is_one or not isinstance(attachments, Iterable):
+        attachments = () if attachments is None else (attachments,)
     return tuple(_clean_picture(attachment, hide) for attachment in attachments)
 
 

@@ -88,6 +88,9 @@ class Configuration(Unpicklable):
     ) -> None:
         verify_libraries()
         model, approve, limits = plain_value((model, approve, limits))
+        for option, value in {"limits": limits, "settings": settings, "secrets": secrets}.items():
+            if not isinstance(value, Mapping | Limits | None):
+                raise UsageError(f"{option} is a {type(value).__name__}. Give a dict.")
         thought_tags = (thought_tags,) if isinstance(thought_tags, str) else tuple(thought_tags)
         dialect, name, system, memory, trace_id, thought_tags, settings = clean_value(
             plain_value((dialect, name, system, memory, trace_id, thought_tags, settings))
@@ -104,7 +107,11 @@ class Configuration(Unpicklable):
         self.approve = approve or "ask"
         # `chosen_limits`: the names of the limits that the user chose
         self.limits, self.chosen_limits = limits_from(limits), find_chosen(limits)
-        self.settings = _require_json(settings or {})
+        self.settings = dict(settings or {})
+        try:  # they are recorded and sent
+            encode_canonical(self.settings)
+        except ValueError as error:
+            raise UsageError(f"The settings are not JSON: {error}.") from None
         if memory not in STRATEGIES:
             raise UsageError(unknown_name("memory strategy", memory, STRATEGIES))
         self.memory = memory
@@ -113,7 +120,7 @@ class Configuration(Unpicklable):
         self.host = host
         self.ask = ask
         self.trace_id = trace_id
-        self.secrets = secrets
+        self.secrets = secrets and {n: v for n, v in secrets.items() if v is not None}
         self.output = None if output is None else OutputType(output)
 
     @property
@@ -173,15 +180,9 @@ class Configuration(Unpicklable):
         text = redaction.value(clean_value(prompt))
         return self.make_redacted_inputs(redaction, text, pictures, history)
 
-    def inputs(
-        self,
-        prompt: str,
-        *,
-        attachments: Sequence[Any] = (),
-        history: Sequence[Sequence[Event]] = (),
-    ) -> dict[str, str]:
+    def inputs(self, prompt: str, **options: Any) -> dict[str, str]:
         """Return the digests of the inputs of a run, by which `Match.find` finds its record."""
-        return self.make_inputs(prompt, attachments=attachments, history=history).digests
+        return self.make_inputs(prompt, **options).digests
 
     def with_host(
         self,
@@ -253,12 +254,3 @@ class Configuration(Unpicklable):
             history=history,
             output=self.output.described(redaction) if self.output is not None else None,
         )
-
-
-def _require_json(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings as they are recorded and sent. Raises UsageError if they are not JSON."""
-    try:
-        encode_canonical(settings)
-    except ValueError as error:
-        raise UsageError(f"The settings are not JSON: {error}.") from None
-    return dict(settings)

@@ -9,6 +9,7 @@ wrote, and a result that holds the error.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
@@ -27,6 +28,7 @@ from ..models import (
     ThoughtBlock,
     text_message,
 )
+from ..tools import clean_name
 from . import vision
 
 # codes of the errors that the model reads
@@ -62,6 +64,7 @@ class _Writer:
         self._step: list[Block] = []
         self._results: list[ResultBlock] = []
         self._call_ids: list[str] = []  # of the step, in call order
+        self._ids: Counter[str] = Counter()  # how many calls of the conversation had this id
         self._texts = Texts()
         self._text_pieces: list[str] = []  # of the newest text, which is not in the step yet
         self._text_start = 0  # index in the step where that text began
@@ -111,8 +114,16 @@ class _Writer:
             self._text_pieces = []
 
     def add_call(self, event: events.Call) -> None:
-        self._add_block(CallBlock(event.call_id, event.name, event.args, event.raw_args))
-        self._call_ids.append(event.call_id)
+        self._ids[event.call_id] += 1
+        call_id, name = self._name_call(event)
+        self._add_block(CallBlock(call_id, name, event.args, event.raw_args))
+        self._call_ids.append(call_id)
+
+    def _name_call(self, event: events.Call | events.Result) -> tuple[str, str]:
+        """Return id and name as sent: an id that no earlier run had, a name that providers take."""
+        count, native = self._ids[event.call_id], self._dialect.native
+        call_id = f"{event.call_id}_{count}" if native and count > 1 else event.call_id
+        return call_id, clean_name(event.name) if native else event.name
 
     def add_result(self, event: events.Result) -> None:
         """Add a result. Text dialects write its JSON value themselves, and what was printed."""
@@ -124,9 +135,8 @@ class _Writer:
         blocks = vision.write_blocks(event.attachments)
         pictures = tuple(block for block in blocks if isinstance(block, ImageBlock))
         failed = event.status != "ok"
-        self._results.append(
-            ResultBlock(event.call_id, event.name, content, failed, value, printed, pictures)
-        )
+        named = self._name_call(event)
+        self._results.append(ResultBlock(*named, content, failed, value, printed, pictures))
 
     def add_error(self, event: events.Error) -> None:
         if event.code not in FED_BACK:

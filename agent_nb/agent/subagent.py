@@ -155,11 +155,8 @@ def _prefix_questions(context: ToolContext) -> ApprovalSource | None:
 def tighten(limits: Limits, remaining: Mapping[str, float]) -> Limits:
     """Return `limits`, each at most the amount of its name in `remaining`, if that has one."""
     current = msgspec.structs.asdict(limits)
-    changes = {}
-    for name, remaining_amount in remaining.items():
-        limit = current[name] or remaining_amount  # 0 and None: unlimited
-        # not rounded: 0.4 dollars would become 0, which means unlimited
-        changes[name] = min(limit, remaining_amount)
+    # 0 and None: unlimited. Not rounded: 0.4 dollars would become 0
+    changes = {name: min(current[name] or left, left) for name, left in remaining.items()}
     return msgspec.structs.replace(limits, **changes)
 
 

@@ -59,8 +59,8 @@ class TurnCalls(msgspec.Struct, frozen=True):
                 group.cancel_scope.cancel()
         finally:
             batch.end_all(Outcome("cancelled", Outcome.STOPPED))
-        if self.meter.total != before:  # sub-agents have added their usage
-            self.log.append(events.Metric(total=self.meter.total, turn=turn.number))
+            if self.meter.total != before:  # sub-agents have added their usage
+                self.log.append(events.Metric(total=self.meter.total, turn=turn.number))
         for call in turn.calls:
             self.meter.count_result(batch.ended[call.call_id].status)
 

@@ -4,8 +4,8 @@ Read `base` first: the contract of the room. A file that defines `tools` is a pl
 tools. Other rooms collect the tools of a run, run calls, and describe the variables of a notebook.
 
 Order of imports, lowest level first: base, capture, chart_notes, docstrings, figure_artists,
-  offered_code, paths, plain_schema, safe_types, source_text, threads, values, variable_facts,
-  wrappers
+  offered_code, paths, plain_schema, safe_types, source_text, threads, typed_dicts, values,
+  variable_facts, wrappers
 < command_line, display, failures, file_digests, known_types, reads, text_excerpt
 < charts, covered_code, frames, plain_values, running_call, signature
 < pictures, schema, source
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from .safe_types import text_entries as text_entries
     from .safe_types import type_name as type_name
     from .schema import explain_fault as explain_fault
-    from .schema import load_plugins as load_plugins
+    from .schema import prepare_type as prepare_type
     from .schema import remove_titles as remove_titles
     from .source_text import parse_quietly as parse_quietly
     from .toolset import Toolset as Toolset
@@ -101,7 +101,7 @@ _NAMES = {
     "runner": "ToolRunner",
     "running_call": "Job",
     "safe_types": "defines_name module_name one_line text_entries type_name",
-    "schema": "explain_fault load_plugins remove_titles",
+    "schema": "explain_fault prepare_type remove_titles",
     "source_text": "parse_quietly",
     "toolset": "Toolset",
     "values": "Collector",

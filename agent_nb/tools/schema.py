@@ -23,6 +23,7 @@ from ..host import without_project
 from ..wire import cut_end
 from . import docstrings, signature
 from .plain_schema import PLAIN_NAMES, describe_plain
+from .typed_dicts import convert_typed_dicts
 
 # keywords of JSON Schema whose value holds other schemas: schemas by name (`MAPS`), a list of them
 # (`LISTS`), or a single one (`SINGLES`)
@@ -140,7 +141,7 @@ class Arguments:
         """Return a pydantic model with fields `p0`, `p1` …, whose aliases are the real names."""
         from pydantic import BaseModel, ConfigDict, create_model
 
-        load_plugins()
+        _load_plugins()
         kwargs = next((p for p in parameters if p.kind is inspect.Parameter.VAR_KEYWORD), None)
         config = ConfigDict(
             extra="allow" if kwargs else "forbid",
@@ -150,7 +151,7 @@ class Arguments:
         )
         body: dict[str, Any] = {"__module__": __name__, "model_config": config}
         if kwargs:
-            values: Any = self._hints.get(kwargs.name, Any)
+            values: Any = convert_typed_dicts(self._hints.get(kwargs.name, Any))
             body["__annotations__"] = {"__pydantic_extra__": dict[str, values]}
         # `create_model` takes no annotation of `__pydantic_extra__`, the type of `**kwargs`: a base
         # made by pydantic's metaclass brings it
@@ -164,7 +165,7 @@ class Arguments:
         """Return type and pydantic field of a parameter."""
         from pydantic import Field
 
-        hint = self._hints.get(p.name, Any)
+        hint = convert_typed_dicts(self._hints.get(p.name, Any))
         if p.kind is inspect.Parameter.VAR_POSITIONAL:
             return list[hint], Field([], alias=p.name, description=self._describe(p))  # type: ignore[valid-type]
         if p.default is p.empty:
@@ -218,8 +219,14 @@ class Arguments:
         return ", ".join(shown) or "none"
 
 
+def prepare_type(kind: Any) -> Any:
+    """Return a type as pydantic takes it, once it has loaded its plug-ins. Raises UsageError."""
+    _load_plugins()
+    return convert_typed_dicts(kind)
+
+
 @cache
-def load_plugins() -> None:
+def _load_plugins() -> None:
     """Have pydantic load its plug-ins, which it does once, with the first model.
 
     They are entry points of installed packages; a folder of the user's project is not searched.

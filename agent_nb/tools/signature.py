@@ -52,16 +52,15 @@ def read_signature(function: Any, name: str) -> tuple[list[inspect.Parameter], d
 
 
 def _evaluate(p: inspect.Parameter, scope: dict[str, Any], name: str) -> Any:
-    """Return the annotation of a parameter, evaluated if it is text. Raises UsageError."""
-    if not isinstance(p.annotation, str):
-        return p.annotation
+    """Return the annotation of a parameter, with each text in it evaluated. Raises UsageError."""
     try:
-        # `get_type_hints` evaluates forward references inside the annotation too
         holder = types.SimpleNamespace(__annotations__={p.name: p.annotation})
         return typing.get_type_hints(holder, scope, {}, include_extras=True)[p.name]
     except Exception as error:  # whatever an annotation's expression raises
-        if "ToolContext" in p.annotation:  # often imported for type checkers only
+        if "ToolContext" in str(p.annotation):  # often imported for type checkers only
             return ToolContext
+        if not isinstance(p.annotation, str):  # of a parameter that the model may not need
+            return p.annotation
         raise UsageError(
             f"The annotation {p.annotation!r} of parameter {p.name!r} of tool {name!r} cannot be resolved "
             f"({type(error).__name__}: {error}). Define or import it at the top level."

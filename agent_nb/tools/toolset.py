@@ -15,6 +15,7 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -236,12 +237,10 @@ def find_tool_values(namespace: Mapping[str, Any]) -> dict[str, Any]:
 
 def _name_tool(name: str, value: Any) -> str:
     """Return the name of the tool that a variable would be."""
-    try:
+    with suppress(Exception):  # an object that cannot be a tool as it is
         if is_tool(value) or defines_name(value, "as_tool"):
             return as_tool(value).name
-        return clean_name(name)
-    except Exception:  # an object that cannot be a tool as it is
-        return clean_name(name)
+    return clean_name(name)
 
 
 def _find_tools(name: str, namespace: Mapping[str, Any]) -> Iterable[Tool]:
@@ -257,10 +256,9 @@ def _find_tools(name: str, namespace: Mapping[str, Any]) -> Iterable[Tool]:
         # a file of tools may be named like one of them: then only this tool is meant
         loaded = Toolset.of_plugin(name)
         return [tool for tool in loaded if tool.name == name] or loaded
-    for plugin in list_plugins(_ROOM):
-        for tool in _load_tools(plugin):
-            if tool.name == name:
-                return [tool]
+    offered = (tool for plugin in list_plugins(_ROOM) for tool in _load_tools(plugin))
+    if (same := next((tool for tool in offered if tool.name == name), None)) is not None:
+        return [same]
     raise UsageError(_explain_unknown(name, value, namespace))
 
 

@@ -932,3 +932,24 @@ def test_what_is_allowed_until_a_restart_is_not_used_after_others_turns(notes, s
     standing.allow(agent.tools["post"])
     run = agent.run_sync("go", notes=notes)
     assert [r.status for r in run.log.of("result")] == [status]
+
+
+@pytest.mark.parametrize("option", ["limits", "settings", "secrets"])
+def test_an_option_of_another_type_is_an_error_that_names_it(option):
+    with pytest.raises(UsageError, match=rf"^{option} is a list\. Give "):
+        Agent(Scripted(["yes"]), **{option: [1]})
+
+
+def test_runs_as_history_are_an_error_that_shows_their_events():
+    agent = Agent(Scripted(["yes"]), secrets={})
+    run = agent.run_sync("go")
+    for history in ([run], run, run.events, "go", None):
+        with pytest.raises(UsageError, match=r"history=\[run\.events\]"):
+            agent.run_sync("on", history=history)
+    assert agent.run_sync("on", history=[run.events, run.log]).answer == "yes"
+
+
+def test_a_secret_that_is_not_set_is_left_out_and_the_others_are_hidden():
+    secrets = {"KEY": "a-long-secret-1", "OTHER": None}  # as `os.environ.get` gives them
+    run = Agent(Scripted(["yes"]), secrets=secrets).run_sync("hide a-long-secret-1")
+    assert run.log.of("user")[0].content == "hide [redacted KEY]"

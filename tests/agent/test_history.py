@@ -76,6 +76,20 @@ def test_native_messages_have_blocks():
     assert built[2].blocks == (ResultBlock("c1", "read", "x = 1"),)
 
 
+def test_native_calls_of_a_conversation_have_ids_and_names_of_their_own():
+    called = [
+        e.Call(call_id="c1", name="functions.read €", turn=1),
+        e.Result(call_id="c1", name="functions.read €", content="no such tool", turn=1),
+    ]
+    built = write_messages(NATIVE, [RUN, called, called])
+    calls = [b for m in built for b in m.blocks if isinstance(b, CallBlock)]
+    results = [b for m in built for b in m.blocks if isinstance(b, ResultBlock)]
+    names = [("c1", "read"), ("c1_2", "functions_read"), ("c1_3", "functions_read")]
+    assert [(b.call_id, b.name) for b in calls] == names
+    assert [(b.call_id, b.name) for b in results] == names
+    assert "functions.read €" in written(XML, called)[0][1]
+
+
 def test_the_calls_of_a_batch_are_one_array_and_all_results_follow():
     run = [
         e.User(content="q"),

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from agent_nb.agent import images
+from agent_nb.agent.attachments import pictures_of
 from agent_nb.agent.images import image_block
 from agent_nb.errors import UsageError
 from agent_nb.models import ImageBlock
@@ -52,6 +53,16 @@ class Displayed:
 )
 def test_objects_that_can_become_png_are_written(source):
     assert image_block(source).media_type == "image/png"
+
+
+@pytest.mark.parametrize("wrap", [list, tuple, iter, lambda pictures: pictures[0]])
+def test_one_attachment_needs_no_list(tmp_path, wrap):
+    path = tmp_path / "x.png"
+    path.write_bytes(PNG)
+    for source in (str(path), path, PNG, Pillow(), {"data": base64.b64encode(PNG).decode()}):
+        (picture,) = pictures_of(wrap([source]))
+        assert base64.b64decode(picture["data"])[:8] == PNG[:8]
+    assert pictures_of(None) == ()
 
 
 def test_a_block_passes():

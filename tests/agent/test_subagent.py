@@ -99,6 +99,14 @@ def test_a_child_that_uses_up_the_parents_tokens_ends_the_run():
     assert [e.type for e in done.log].count("result") == 1
 
 
+def test_what_a_child_spent_counts_where_it_ends_the_run():
+    paid = {"text": "found", "usage": {"input": 500, "output": 400, "cost": 2.0}}
+    first = {"text": ASK, "usage": {"input": 5, "output": 5, "cost": 0.5}}
+    done = run(parent([first, "never"], child([paid]), limits={"cost": 1}))
+    assert done.status == "limit"
+    assert (done.usage.input, done.usage.output, done.usage.cost) == (505, 405, 2.5)
+
+
 def test_a_child_may_call_no_more_tools_than_the_parent_has_left():
     helper = child([CALL, CALL, CALL, CALL, "found"], [tracing()])
     done = run(parent([ASK, "ok"], helper, limits={"tool_calls": 3}))

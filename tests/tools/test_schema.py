@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional, TypedDict
 
 import pydantic
 import pytest
@@ -45,6 +45,11 @@ class Shape(pydantic.BaseModel):
 
 class Opaque:
     pass
+
+
+class Place(TypedDict, total=False):
+    city: str
+    year: int
 
 
 def arguments(function: Callable[..., Any]) -> Arguments:
@@ -358,3 +363,32 @@ def test_pydantic_is_not_imported_before_a_tool_is_made() -> None:
     code = f"import sys, {modules}; print('pydantic' in sys.modules, 'yaml' in sys.modules)"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.split() == ["False", "False"]
+
+
+def test_a_typed_dict_of_the_standard_library_is_a_parameter() -> None:
+    def f(a: Place, b: list[Place] | None = None, *c: Place, **d: Place) -> None: ...
+
+    one, many = {"city": "Rome"}, [{"year": 2025}]
+    assert list(properties(f)) == ["a", "b", "c"]
+    assert arguments(f).validate({"a": one, "b": many, "c": many, "z": one}) == {
+        "a": one,
+        "b": many,
+        "c": many,
+        "z": one,
+    }
+    with pytest.raises(ToolError, match=r"a\.year: expected a valid integer"):
+        arguments(f).validate({"a": {"year": "soon"}})
+
+
+def test_a_text_inside_an_annotation_is_evaluated_as_one_around_it_is() -> None:
+    # the `__future__` import makes whole annotations texts: these are as without it
+    row, none = Optional["Point"], Optional["Missing"]
+    hints = {"a": list["Point"], "b": row, "c": Optional["ToolContext"], "d": none}
+
+    def f(a: Any, b: Any = None, c: Any = None, d: Any = None) -> None: ...
+
+    f.__annotations__ = hints
+    assert list(properties(f)) == ["a", "b"]
+    assert arguments(f).context_parameter == "c"
+    values = arguments(f).validate({"a": [{"x": 1}], "b": {"x": 2}})
+    assert values == {"a": [Point(1)], "b": Point(2)}

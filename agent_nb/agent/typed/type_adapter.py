@@ -14,9 +14,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...errors import UsageError
-from ...tools import load_plugins, remove_titles
+from ...tools import prepare_type, remove_titles
 from ...wire import cut_end
-from .typed_dicts import convert_typed_dicts
 
 LARGEST_SCHEMA = 100_000  # characters
 LONGEST_NAME = 60  # characters
@@ -52,9 +51,8 @@ def make_adapter(kind: Any, name: str) -> Any:
 
     if problem := _why_no_type(kind):
         raise UsageError(f"{problem} The type of an answer is {_SUPPORTED}.")
-    load_plugins()
     try:
-        adapter: TypeAdapter[Any] = TypeAdapter(convert_typed_dicts(kind))
+        adapter: TypeAdapter[Any] = TypeAdapter(prepare_type(kind))
         # pydantic puts off a name that is not defined yet: raise for it now
         adapter.rebuild(raise_errors=True)
     except UsageError:

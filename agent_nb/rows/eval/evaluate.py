@@ -84,7 +84,7 @@ async def evaluate_prompt(
     candidates, scores = await scoring.score(stream)
     return Evaluation.of(
         scored_rows(candidates, scores.each, setup.failed),
-        name=setup.name or agent.name,
+        name=str(setup.name) or agent.name,
         prompt=agent.redaction().value(prompt),
         scored_by=scorer.title,
         data=rows,

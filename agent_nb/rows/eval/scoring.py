@@ -12,6 +12,7 @@ import asyncio
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 from enum import Enum
 from typing import Any, Protocol
@@ -140,16 +141,18 @@ def equal(answer: Any, expected: Any) -> bool:
     """Return whether an answer is the expected value.
 
     Texts are compared exactly, apart from white space around them. A text is compared as a number
-    with an expected number, and as `true` or `false`, in any case, with an expected bool.
+    with an expected number, as a time with an expected time (midnight: also a date), and as `true`
+    or `false`, in any case, with an expected bool.
     """
     expected = _unwrap_expected(expected)
     if isinstance(expected, Decimal):  # as databases give numbers
         expected = float(expected)
     if isinstance(answer, str) and isinstance(expected, bool):
         return answer.strip().casefold() == str(expected).casefold()
-    if isinstance(answer, str) and isinstance(expected, int | float):
+    if isinstance(answer, str) and isinstance(expected, int | float | datetime):
+        read = datetime.fromisoformat if isinstance(expected, datetime) else float
         try:
-            return float(answer) == expected
+            return bool(read(answer.strip()) == expected)
         except ValueError:
             return False
     if isinstance(answer, str):

@@ -31,7 +31,7 @@ from .estimate import estimate_map
 from .keys import map_digest
 from .known_rows.forgetting import MAP_SETTING, describe_store
 from .known_rows.map_player import prepare_row_player
-from .known_rows.stored import Store, is_named, map_id, missing_store_name, open_store
+from .known_rows.stored import Store, is_named, map_id, missing_store_name, open_store, read_store
 from .options import MapOptions
 from .refusals import check_map_tools
 from .row import Row
@@ -75,7 +75,7 @@ def plan_map(
     """
     if not isinstance(prompt, str):  # such as data and prompt in the wrong order
         raise UsageError(f"The prompt is of type {type(prompt).__name__}. Give a text.")
-    options, prompt = options.checked(), replace_surrogates(prompt)
+    options, prompt, store = options.checked(), replace_surrogates(prompt), read_store(store)
     rows = rows_of(data, options.limit)
     template = Template(prompt, agent.namespace, attachments)
     template.check(rows)

@@ -321,3 +321,9 @@ def test_an_error_may_end_the_evaluation_instead():
 
 def test_each_row_is_asked_five_times_unless_the_user_says_otherwise():
     assert agent().eval_sync(DATA, "Say: {{ text }}", score="label").repeats == 5
+
+
+def test_an_evaluation_may_be_named_by_a_number():
+    found = evaluated(name=0.5)
+    assert found.name == "0.5"
+    assert "Evaluation 0.5:" in repr(found)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import enum
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import partial
 
+import pandas as pd
 import pytest
 from helpers.evaluations import candidate
 
@@ -154,6 +156,10 @@ class Colour(enum.Enum):
         ("42", 42),
         ("42.0", 42),
         (" 1e3 ", 1000.0),
+        ("2026-01-02", pd.Timestamp("2026-01-02")),
+        ("2026-01-02T03:04:05Z", pd.Timestamp("2026-01-02 03:04:05", tz="UTC")),
+        ("2026-01-02 03:04:05Z", datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)),
+        ("2026-01-02", date(2026, 1, 2)),
         ("TRUE", True),
         ("false", False),
         (True, True),
@@ -176,6 +182,8 @@ def test_these_are_equal(answer, expected):
         ("good.", "good"),
         ("", "good"),
         ("42 apples", 42),
+        ("soon", pd.Timestamp("2026-01-02")),
+        ("2026-01-02T03:04:05", pd.Timestamp("2026-01-02 03:04:05", tz="UTC")),
         ("1", True),
         (1, True),
         (True, 1),

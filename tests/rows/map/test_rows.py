@@ -172,7 +172,14 @@ def test_what_the_user_adds_later_changes_no_row():
     frame["b"] = 2
     frame.loc[1] = [5, 5]
     dicts.append({"a": 2, "b": 3})
+    dicts[0]["a"] = 7
     assert all_values(rows) == all_values(others) == [{"a": 1}]
+
+
+def test_a_generator_may_yield_one_dict_again_and_again():
+    row: dict[str, int] = {}
+    rows = rows_of(row for row["a"] in range(3))
+    assert all_values(rows) == [{"a": 0}, {"a": 1}, {"a": 2}]
 
 
 @pytest.mark.parametrize("place", [-1, 1])

@@ -1,5 +1,6 @@
 """Where the rows of a map are stored, which of them count, and how they are forgotten."""
 
+import os
 import stat
 import sys
 from contextlib import nullcontext
@@ -135,6 +136,25 @@ def test_a_store_of_the_user_that_cannot_be_used_is_an_error_and_stays(tmp_path)
     with pytest.raises(RunFailed, match="diary cannot be used"):
         mapped(store=diary)
     assert diary.read_text() == "Dear diary"
+
+
+@pytest.mark.parametrize("store", [3, b"rows.sqlite", ["rows.sqlite"], "", " ", "rows\0.sqlite"])
+def test_a_store_that_is_no_path_is_named_and_makes_no_file(store, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="give the path of a file, True or False"):
+        mapped(store=store)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_path_object_is_the_store_at_its_path_whatever_it_prints(tmp_path):
+    mapped(store=tmp_path / "rows.sqlite")
+    (entry,) = os.scandir(tmp_path)  # str(entry) is no path
+    assert origins(mapped(store=entry)) == ["store"] * 2
+
+
+def test_the_name_of_a_store_that_is_too_long_is_an_error_in_words(tmp_path):
+    with pytest.raises(RunFailed, match="cannot be used: File name too long"):
+        mapped(store=tmp_path / ("x" * 300))
 
 
 def stored_by(key, path):

@@ -83,7 +83,7 @@ def open_store(
         warn(f"Rows of this map are asked again when it runs again: {UserKey.find_problem()}.")
     if is_named(store):
         path = Path(os.path.expanduser(str(store)))
-        if not live and not path.exists():
+        if not live and not os.path.exists(path):
             return None
         return RowStore(path, id_, key, owner=owner, title=title, read_only=not live)
     try:
@@ -93,6 +93,14 @@ def open_store(
         return None
 
 
+def read_store(store: Store) -> Store:
+    """Return a store with its path as text. Raises UsageError for what can be no path of a file."""
+    path: Store = os.fspath(store) if isinstance(store, os.PathLike) else store
+    if is_named(store) and not (isinstance(path, str) and path.strip() and "\0" not in path):
+        raise UsageError(f"store={store!r}: give the path of a file, True or False.")
+    return path
+
+
 def is_named(store: Store) -> bool:
     """Return whether the user chose the file of a store."""
     return store is not None and not isinstance(store, bool)
@@ -100,9 +108,8 @@ def is_named(store: Store) -> bool:
 
 def missing_store_name(store: Store) -> str:
     """Return the path of the file that the user chose if the file does not exist, else ""."""
-    if not is_named(store) or Path(os.path.expanduser(str(store))).exists():
-        return ""
-    return str(store)
+    missing = is_named(store) and not os.path.exists(os.path.expanduser(str(store)))
+    return str(store) if missing else ""
 
 
 def find_stored_rows(

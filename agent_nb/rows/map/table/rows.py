@@ -176,7 +176,8 @@ def _read_items(data: Any, limit: int | None) -> Rows:
     """Return the rows of any iterable of dicts or texts. Raises UsageError for other items."""
     if problem := _why_no_rows(data):
         raise UsageError(f"{problem} {_ACCEPTED}")
-    items = list(islice(data, limit))
+    # copies: what yields or holds the dicts may change them later
+    items = [dict(each) if isinstance(each, Mapping) else each for each in islice(data, limit)]
     item_type: type = str if items and isinstance(items[0], str) else Mapping
     for position, item in enumerate(items):
         if not isinstance(item, item_type):

@@ -11,7 +11,7 @@ import typing
 from functools import reduce
 from typing import Any
 
-from ...errors import UsageError
+from ..errors import UsageError
 
 
 def convert_typed_dicts(kind: Any, inside: tuple[Any, ...] = ()) -> Any:
