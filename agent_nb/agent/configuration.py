@@ -180,9 +180,15 @@ class Configuration(Unpicklable):
         text = redaction.value(clean_value(prompt))
         return self.make_redacted_inputs(redaction, text, pictures, history)
 
-    def inputs(self, prompt: str, **options: Any) -> dict[str, str]:
+    def inputs(
+        self,
+        prompt: str,
+        *,
+        attachments: Sequence[Any] = (),
+        history: Sequence[Sequence[Event]] = (),
+    ) -> dict[str, str]:
         """Return the digests of the inputs of a run, by which `Match.find` finds its record."""
-        return self.make_inputs(prompt, **options).digests
+        return self.make_inputs(prompt, attachments=attachments, history=history).digests
 
     def with_host(
         self,
