@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import keyword
 import math
+import re
 from collections.abc import Mapping, Sequence
 from itertools import starmap
 from typing import Any
@@ -17,11 +18,15 @@ from ..errors import UsageError
 from ..record import metadata_of
 from ..wire import as_list
 
+# a number of JSON that PyYAML takes for a text, such as `1e-3`
+_POWER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?[eE][-+]?\d+$", re.ASCII)
+
 
 def parse_parameters(texts: Sequence[str]) -> dict[str, Any]:
     """Return the values of NAME=VALUE texts by name. Raises UsageError for a text of another form.
 
-    A value is read as YAML; a value that cannot be read so is kept as text.
+    A value is read as YAML, with all numbers of JSON; a value that cannot be read so is kept as
+    text.
     """
     import yaml
 
@@ -32,6 +37,7 @@ def parse_parameters(texts: Sequence[str]) -> dict[str, Any]:
             for first, forms in yaml.SafeLoader.yaml_implicit_resolvers.items()
         }
 
+    Loader.add_implicit_resolver("tag:yaml.org,2002:float", _POWER, list("-0123456789"))
     values: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")
