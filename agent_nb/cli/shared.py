@@ -7,6 +7,7 @@ stops it while nothing has changed.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -171,6 +172,6 @@ def _parse_timeout(text: str) -> float:
         value = float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
-    if not value > 0:
-        raise argparse.ArgumentTypeError("it must be more than 0")
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError("it must be more than 0, and finite")
     return value

@@ -66,5 +66,5 @@ def describe_dead_kernel(number: int, cell: Mapping[str, Any] | None, message: s
 def describe_timeout(number: int, cell: Mapping[str, Any] | None, seconds: float) -> Failure:
     """Return the failure of a cell that took longer than `seconds`."""
     name = name_cell(number, cell) if cell is not None else ""
-    reason = f"it took longer than {seconds:g} s and was stopped. Give it more time: --timeout S."
+    reason = f"it took longer than {seconds:g} s and was stopped. Give it more time: --timeout S (pytest: --agent-nb-timeout S)."
     return Failure(kind="timeout", cell=number, title=name, message=reason)
