@@ -158,6 +158,17 @@ def test_events_as_json_lines(notebook, capsys):
     assert lines[2]["content"] == "Hello."
 
 
+@pytest.mark.parametrize("command", [["events"], ["events", "--json"], ["export", "--to", "html"]])
+def test_no_report_is_written_over_a_notebook_that_it_reads(command, notebook, tmp_path, capsys):
+    before = notebook.read_bytes()
+    link = tmp_path / "link.ipynb"
+    link.symlink_to(notebook)
+    for output in (notebook, link):
+        assert main([*command, str(notebook), "-o", str(output)]) == 2
+        assert f"{output} is a notebook to be read." in capsys.readouterr().err
+    assert notebook.read_bytes() == before
+
+
 def test_events_as_a_table(notebook, capsys):
     assert main(["events", str(notebook)]) == 0
     out = capsys.readouterr().out
