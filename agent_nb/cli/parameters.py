@@ -18,15 +18,13 @@ from ..errors import UsageError
 from ..record import metadata_of
 from ..wire import as_list
 
-# a number of JSON that PyYAML takes for a text, such as `1e-3`
-_POWER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?[eE][-+]?\d+$", re.ASCII)
+_POWER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?[eE][-+]?\d+$", re.ASCII)  # a text to PyYAML
 
 
 def parse_parameters(texts: Sequence[str]) -> dict[str, Any]:
     """Return the values of NAME=VALUE texts by name. Raises UsageError for a text of another form.
 
-    A value is read as YAML, with all numbers of JSON; a value that cannot be read so is kept as
-    text.
+    A value is read as YAML; a value that cannot be read so is kept as text.
     """
     import yaml
 

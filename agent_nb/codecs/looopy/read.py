@@ -171,10 +171,7 @@ class LooopyReader:
             self._agent_names.pop(subtask, None)
 
     def _close_subtasks(self, run: str, *, span: str = "", call: str = "") -> list[Event]:
-        """Close the tasks of a run inside its task `span`, inner ones first.
-
-        `call`: only those that this call of the task runs; tasks may use the same ids for calls.
-        """
+        """Close the tasks of a run inside its task `span` (or that task's `call`), inner first."""
         inside: dict[str, str] = {}  # span -> key; a task stands in `_tasks` before those inside it
         for (other, key), task in self._tasks.items():
             begins = task.parent == span and call in ("", task.call)
