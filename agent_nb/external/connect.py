@@ -269,7 +269,7 @@ def describe_fault(fault: Exception) -> str:
 async def check_response(response: httpx.Response) -> None:
     """Raise unless a response streams events: UsageError if no retry can help, else ReadError."""
     status, kind = response.status_code, response.headers.get("content-type", "of no type")
-    if status == 200 and kind.startswith("text/event-stream"):
+    if status == 200 and kind.lower().startswith("text/event-stream"):
         return
     if status == 200:
         address = show_address(str(response.url))
