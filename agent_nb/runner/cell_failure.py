@@ -59,8 +59,7 @@ def describe_dead_kernel(number: int, cell: Mapping[str, Any] | None, message: s
     """
     name = name_cell(number, cell) if cell is not None else ""
     reason = "the kernel died." if cell is not None else "The kernel did not start."
-    text = f"{reason}\n{message}".strip()
-    return Failure(kind="kernel", cell=number, title=name, message=text)
+    return Failure(kind="kernel", cell=number, title=name, message=f"{reason}\n{message}".strip())
 
 
 def describe_timeout(number: int, cell: Mapping[str, Any] | None, seconds: float) -> Failure:
