@@ -21,8 +21,7 @@ def convert_run(arguments: Arguments) -> int:
 
     source, target = arguments.source, arguments.output
     with suppress(OSError, ValueError):  # the output does not exist yet, or an end is closed
-        paths = (0 if source == "-" else source, 1 if target == "-" else target)
-        read, written = map(os.stat, paths)
+        read, written = (os.stat(n if n != "-" else fd) for fd, n in enumerate((source, target)))
         if os.path.samestat(read, written) and not S_ISCHR(read.st_mode):  # a terminal is both
             raise UsageError(
                 f"{target if source == '-' else source} would be written over while it is read. Choose another file with -o."

@@ -169,6 +169,16 @@ def test_no_report_is_written_over_a_notebook_that_it_reads(command, notebook, t
     assert notebook.read_bytes() == before
 
 
+@pytest.mark.kernel
+def test_no_junit_report_is_written_over_a_notebook(tmp_path, capsys):
+    path = tmp_path / "n.ipynb"
+    text = '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
+    path.write_text(text)
+    assert main(["test", str(path), "--junit", str(path)]) == 2
+    assert f"{path} is a notebook to be read." in capsys.readouterr().err
+    assert path.read_text() == text
+
+
 def test_events_as_a_table(notebook, capsys):
     assert main(["events", str(notebook)]) == 0
     out = capsys.readouterr().out
