@@ -1,13 +1,14 @@
 """The command `convert`: translates a run from one format into another (`codecs.convert_files`).
 
-Rule: input and output are never the same file, not even under two names (a link, another path): the
-first text of the output would empty the input while it is read.
+Rule: input and output are never one file, by a link or a redirection either: the output empties it.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+from contextlib import suppress
+from stat import S_ISCHR
 
 from ..errors import UsageError
 from .shared import OK, Arguments, add_flag, add_text
@@ -19,11 +20,12 @@ def convert_run(arguments: Arguments) -> int:
     from ..codecs import convert_files
 
     source, target = arguments.source, arguments.output
-    are_files = all(name != "-" and os.path.exists(name) for name in (source, target))
-    if are_files and os.path.samefile(source, target):
-        raise UsageError(
-            f"{source} would be written over while it is read. Choose another file with -o."
-        )
+    with suppress(OSError, ValueError):  # the output does not exist yet, or an end is closed
+        read, written = (os.stat(n if n != "-" else fd) for fd, n in enumerate((source, target)))
+        if os.path.samestat(read, written) and not S_ISCHR(read.st_mode):  # a terminal is both
+            raise UsageError(
+                f"{target if source == '-' else source} would be written over while it is read. Choose another file with -o."
+            )
     report = convert_files(
         source,
         target,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import keyword
 import math
+import re
 from collections.abc import Mapping, Sequence
 from itertools import starmap
 from typing import Any
@@ -16,6 +17,8 @@ from typing import Any
 from ..errors import UsageError
 from ..record import metadata_of
 from ..wire import as_list
+
+_POWER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?[eE][-+]?\d+$", re.ASCII)  # a text to PyYAML
 
 
 def parse_parameters(texts: Sequence[str]) -> dict[str, Any]:
@@ -32,6 +35,7 @@ def parse_parameters(texts: Sequence[str]) -> dict[str, Any]:
             for first, forms in yaml.SafeLoader.yaml_implicit_resolvers.items()
         }
 
+    Loader.add_implicit_resolver("tag:yaml.org,2002:float", _POWER, list("-0123456789"))
     values: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")

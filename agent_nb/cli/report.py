@@ -38,8 +38,9 @@ def print_events(arguments: Arguments) -> int:
     from ..rows import Runs
     from . import tables
 
-    runs = read_runs(list_notebooks(arguments.notebooks), every=arguments.all, row_calls=True)
-    output = output_path(arguments.output)
+    paths = list_notebooks(arguments.notebooks)
+    output = output_path(arguments.output, paths)
+    runs = read_runs(paths, every=arguments.all, row_calls=True)
     if arguments.json:
         write_output("".join(run.log.to_ndjson() for run in runs), output, as_json=True)
         return OK
@@ -73,11 +74,11 @@ def export_notebooks(arguments: Arguments) -> int:
     from ..notebook import export, is_page, read_runs
 
     paths, run_id = list_notebooks(arguments.notebooks), arguments.run
+    output = output_path(arguments.output, paths)
     runs = read_runs(paths, every=bool(run_id), id_=run_id, row_calls=True)
     if not runs:
         which = f" whose id begins with {run_id!r}" if run_id else ""
         raise UsageError(f"No recorded run to export{which}.")
-    output = output_path(arguments.output)
     form = arguments.to or (output.suffix.lstrip(".").lower() if output else "markdown")
     losses = Losses()
     write_output(export(runs, form, losses), output, as_json=not is_page(form))

@@ -32,6 +32,7 @@ from .shared import (
     in_parallel,
     kernel_options,
     list_notebooks,
+    output_path,
     trust_option,
 )
 from .terminal import (
@@ -220,7 +221,7 @@ def check_notebooks(arguments: Arguments) -> int:
     elif len(reports) != 1:
         print_lines(Report.summarize(reports) if reports else "This shard holds no notebooks.")
     if arguments.junit:  # last: if it cannot be written, the results have been shown
-        write_output(Report.render_junit(reports), Path(arguments.junit))
+        write_output(Report.render_junit(reports), output_path(arguments.junit, paths))
     return OK if all(r.ok for r in reports) else FAILED
 
 

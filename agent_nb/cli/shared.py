@@ -97,9 +97,13 @@ def in_parallel(
             raise
 
 
-def output_path(name: str | None) -> Path | None:
-    """Return the file of the option -o, None for stdout (`-` or no option)."""
-    return Path(name) if name and name != "-" else None
+def output_path(name: str | None, notebooks: Sequence[Path]) -> Path | None:
+    """Return the file of -o, None for stdout; raise UsageError if it is one of the `notebooks`."""
+    if not name or name == "-":
+        return None
+    if os.path.isfile(name) and any(os.path.samefile(name, path) for path in notebooks):
+        raise UsageError(f"{name} is a notebook to be read. Choose another file with -o.")
+    return Path(name)
 
 
 def add_flag(options: Any, names: str, text: str) -> None:
@@ -171,6 +175,6 @@ def _parse_timeout(text: str) -> float:
         value = float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
-    if not value > 0:
-        raise argparse.ArgumentTypeError("it must be more than 0")
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError("it must be more than 0, and finite")
     return value

@@ -49,15 +49,10 @@ def decode(
     stream, numberer = ForeignStream(codec, strict=strict), Numberer()
     numbered = map(numberer.feed, _read_events(stream, read_items(source)))
     events = [event for event in numbered if event.type != "delta"]
-    _report_losses(stream, losses)
-    return events
-
-
-def _report_losses(stream: ForeignStream, losses: Losses | None) -> None:
-    """Add the losses of a stream to `losses`. Raises UsageError if its format is still unclear."""
-    stream.require_codec()
+    stream.require_codec()  # raises if the format is still unclear
     if losses is not None:
         losses.update(stream.losses)
+    return events
 
 
 def encode(

@@ -6,6 +6,8 @@ one; the best score wins.
 
 from __future__ import annotations
 
+import re
+
 from ..errors import AgentError, UsageError
 from ..host import blame_plugin, list_plugins, load_plugin
 from .base import Codec
@@ -17,6 +19,7 @@ MINIMUM = 0.2  # a format with a lower score is not recognised
 # is at least SURE, or at least LIKELY and at least LEAD above the second.
 SURE = 0.9
 LIKELY, LEAD = 0.6, 0.25
+_COMMENTS = re.compile(rb"^:.*\n", re.MULTILINE)  # of SSE; a server may send any number before
 
 
 def named(name: str) -> tuple[Codec, str]:
@@ -67,7 +70,7 @@ def detect(head: bytes | str) -> Codec:
 
 
 class Detector:
-    """Collects the beginning of a stream until its format is clear."""
+    """Collects the beginning of a stream, without comments, until its format is clear."""
 
     def __init__(self) -> None:
         self.head = b""
@@ -76,6 +79,8 @@ class Detector:
     def feed(self, data: bytes) -> bool:
         """Take the next bytes; return whether the head suffices to decide."""
         self.head += data
+        if b"\n" in data:
+            self.head = _COMMENTS.sub(b"", self.head).lstrip()
         lines = self.head.count(b"\n")
         if len(self.head) >= HEAD_SIZE or lines >= MOST_LINES:
             return True

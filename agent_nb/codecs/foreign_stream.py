@@ -81,6 +81,8 @@ class ForeignStream:
         self._held.append(piece)
         is_format_known = self.codec is not None or isinstance(piece, Event)
         is_ready = is_format_known or self._detector.feed(_as_bytes(piece))
+        if not (is_format_known or self._detector.head):  # comments alone: a server that waits
+            self._held = []
         return self._begin_reading() if is_ready else []
 
     def _begin_reading(self) -> list[Event]:

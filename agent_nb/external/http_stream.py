@@ -227,7 +227,7 @@ class _Reader:
                 self._ended = response.status_code == 204
                 if self._ended:
                     return
-                is_sse = response.headers.get("content-type", "").startswith("text/event-stream")
+                is_sse = "text/event-stream" in response.headers.get("content-type", "").lower()
                 async with aclosing(stream_body(response)) as source:
                     async for chunk in source:
                         if data := self._frames.feed(chunk) if is_sse else chunk:

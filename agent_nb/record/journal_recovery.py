@@ -148,10 +148,9 @@ def _make_block(pieces: list[Delta], start: float, seq: int) -> Event:
 
 def _parse_header(line: bytes) -> Header:
     """Return the header of a journal, an empty one if it cannot be read."""
-    try:
+    with suppress(ValueError):
         return msgspec.json.decode(line, type=Header)
-    except ValueError:
-        return Header()
+    return Header()
 
 
 def _parse_events(lines: Iterable[bytes]) -> list[Event]:

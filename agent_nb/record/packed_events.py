@@ -109,10 +109,9 @@ def _spells_out(raw: str, args: dict[str, Any]) -> bool:
 
 def _decode_json(raw: Any) -> Any:
     """Return the value of a JSON text, None if it cannot be decoded."""
-    try:
+    with suppress(msgspec.DecodeError, TypeError, UnicodeEncodeError, RecursionError):
         return msgspec.json.decode(raw)
-    except (msgspec.DecodeError, TypeError, UnicodeEncodeError, RecursionError):
-        return None
+    return None
 
 
 def unpack_event(obj: dict[str, Any], position: int, run: str, unpacker: Unpacker) -> Event:

@@ -62,10 +62,9 @@ def payload_key(packed: Any) -> str:
 
 def _encode_packed(packed: Any) -> str:
     """Return the canonical text of a packed payload, "" if not JSON."""
-    try:
+    with suppress(ValueError, RecursionError):
         return encode_canonical(packed)
-    except (ValueError, RecursionError):
-        return ""
+    return ""
 
 
 def surely_fits(value: Any, size: int) -> bool:
@@ -357,10 +356,9 @@ class Unpacker:
 
     def read_integer(self, value: Any, _: int) -> Any:
         """Return a large integer from its decimal or hexadecimal digits."""
-        try:
+        with suppress(TypeError, ValueError):
             return int(value, 0)
-        except (TypeError, ValueError):
-            return str(value)
+        return str(value)
 
     def read_float(self, value: Any, _: int) -> Any:
         """Return nan, inf or -inf."""

@@ -19,6 +19,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbclient.output_widget import OutputWidget
+from traitlets import Float
 
 from ..errors import UsageError
 from ..host import Launch
@@ -58,6 +59,8 @@ class Client(NotebookClient):  # type: ignore[misc]  # nbclient publishes no typ
     After the execution, `failures`, `reached` (the number of the last cell that began) and `ran`
     (the ids of the cells up to it that no tag skips) are its outcome.
     """
+
+    timeout = Float(None, allow_none=True)  # nbclient takes whole seconds only
 
     def __init__(
         self,

@@ -59,12 +59,11 @@ def describe_dead_kernel(number: int, cell: Mapping[str, Any] | None, message: s
     """
     name = name_cell(number, cell) if cell is not None else ""
     reason = "the kernel died." if cell is not None else "The kernel did not start."
-    text = f"{reason}\n{message}".strip()
-    return Failure(kind="kernel", cell=number, title=name, message=text)
+    return Failure(kind="kernel", cell=number, title=name, message=f"{reason}\n{message}".strip())
 
 
 def describe_timeout(number: int, cell: Mapping[str, Any] | None, seconds: float) -> Failure:
     """Return the failure of a cell that took longer than `seconds`."""
     name = name_cell(number, cell) if cell is not None else ""
-    reason = f"it took longer than {seconds:g} s and was stopped. Give it more time: --timeout S."
+    reason = f"it took longer than {seconds:g} s and was stopped. Give it more time: --timeout S (pytest: --agent-nb-timeout S)."
     return Failure(kind="timeout", cell=number, title=name, message=reason)

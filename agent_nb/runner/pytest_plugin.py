@@ -10,6 +10,7 @@ Rules
 from __future__ import annotations
 
 import os
+from argparse import ArgumentTypeError
 from collections.abc import Generator, Iterable
 from functools import partial
 from pathlib import Path
@@ -39,8 +40,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="fail where a tool changed whose result came from the record",
     )
     group.addoption(
-        "--agent-nb-timeout", type=float, default=None, metavar="S", help="seconds a cell may take"
+        "--agent-nb-timeout", type=_parse_timeout, metavar="S", help="seconds a cell may take"
     )
+
+
+def _parse_timeout(text: str) -> float:
+    if 0 < float(text) < float("inf"):
+        return float(text)
+    raise ArgumentTypeError("it must be more than 0, and finite")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> NotebookFile | None:

@@ -93,15 +93,12 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     def text(self, *, verbose: bool = False) -> str:
         """Return the report as lines; `verbose` adds masked and unseen differences."""
-        details = [
-            *(f"masked: {line}" for line in self.masked),
-            *(f"not seen: {line}" for line in self.unseen),
-        ]
         paragraphs = (
             *(problem.text for problem in self.problems),
             *(f"warning: {warning.text}" for warning in self.warnings),
             *(f"not compared: {text}" for text in self.patterns),
-            *(details if verbose else ()),
+            *(f"masked: {line}" for line in self.masked if verbose),
+            *(f"not seen: {line}" for line in self.unseen if verbose),
             *self.advice,
         )
         lines = [f"  {line}" for text in paragraphs for line in text.splitlines()]
@@ -137,11 +134,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
             "skipped": str(skipped),
             "time": f"{sum(r.seconds for r in reports):.3f}",
         }
-        suite = ElementTree.Element("testsuite", attributes)
-        for report in reports:
-            suite.append(_make_junit_case(report))
         root = ElementTree.Element("testsuites")
-        root.append(suite)
+        suite = ElementTree.SubElement(root, "testsuite", attributes)
+        suite.extend(map(_make_junit_case, reports))
         ElementTree.indent(root)
         return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
 

@@ -51,6 +51,24 @@ def canonical(tmp_path):
     return path
 
 
+@pytest.mark.parametrize("redirected", ["", "<", ">"])
+def test_a_file_is_not_converted_into_itself(loom, redirected):
+    before = loom.read_bytes()
+    source = [] if redirected == "<" else [str(loom)]
+    target = [] if redirected == ">" else ["-o", str(loom)]
+    with loom.open("rb") as read, loom.open("ab") as written:
+        streams = {"<": {"stdin": read}, ">": {"stdout": written}}.get(redirected, {})
+        done = subprocess.run(
+            [*COMMAND, *source, "--to", "cogency", *target],
+            check=False,
+            stderr=subprocess.PIPE,
+            **streams,
+        )
+    assert done.returncode == 2
+    assert f"{loom} would be written over while it is read." in done.stderr.decode()
+    assert loom.read_bytes() == before
+
+
 def test_a_file_into_a_file(loom, tmp_path):
     out = tmp_path / "out.ndjson"
     assert main(["convert", "--from", "loom", "--to", "cogency", str(loom), "-o", str(out)]) == 0

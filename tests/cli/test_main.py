@@ -158,6 +158,27 @@ def test_events_as_json_lines(notebook, capsys):
     assert lines[2]["content"] == "Hello."
 
 
+@pytest.mark.parametrize("command", [["events"], ["events", "--json"], ["export", "--to", "html"]])
+def test_no_report_is_written_over_a_notebook_that_it_reads(command, notebook, tmp_path, capsys):
+    before = notebook.read_bytes()
+    link = tmp_path / "link.ipynb"
+    link.symlink_to(notebook)
+    for output in (notebook, link):
+        assert main([*command, str(notebook), "-o", str(output)]) == 2
+        assert f"{output} is a notebook to be read." in capsys.readouterr().err
+    assert notebook.read_bytes() == before
+
+
+@pytest.mark.kernel
+def test_no_junit_report_is_written_over_a_notebook(tmp_path, capsys):
+    path = tmp_path / "n.ipynb"
+    text = '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
+    path.write_text(text)
+    assert main(["test", str(path), "--junit", str(path)]) == 2
+    assert f"{path} is a notebook to be read." in capsys.readouterr().err
+    assert path.read_text() == text
+
+
 def test_events_as_a_table(notebook, capsys):
     assert main(["events", str(notebook)]) == 0
     out = capsys.readouterr().out

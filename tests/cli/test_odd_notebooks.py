@@ -279,3 +279,13 @@ def test_a_merge_on_a_full_disk_leaves_our_file_and_says_so(is_notebook, tmp_pat
     assert (code, paths[1].read_bytes()) == (2, before)
     complaint = capsys.readouterr().err
     assert ("ours cannot be written: File too" if is_notebook else "merge-file failed") in complaint
+
+
+@pytest.mark.parametrize("source", [None, 5, {"a": 1}])
+@pytest.mark.parametrize("command", ["run", "test"])
+def test_a_source_that_is_no_text_is_named(command, source, tmp_path, capsys):
+    path = tmp_path / "n.ipynb"
+    path.write_text(json.dumps(changed(source=source)))
+    assert main([command, str(path)]) != 0
+    told = "".join(capsys.readouterr())
+    assert f"{path} cannot be read as a notebook: the source of a cell is no text." in told

@@ -44,6 +44,22 @@ def test_a_value_that_is_not_a_number_is_set_without_an_import():
     assert math.isnan(injected("x=.nan")["x"])
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("rate=1e-3", 0.001),
+        ("many=2E6", 2e6),
+        ("rates=[-2.5e4, a]", [-25000.0, "a"]),
+        ('settings={"rate": 1e-3}', {"rate": 0.001}),
+        ("code=01e3", "01e3"),
+        ("word='1e3'", "1e3"),
+        ("text=1e3x", "1e3x"),
+    ],
+)
+def test_a_number_with_an_exponent_is_a_number_as_in_json(text, value):
+    assert injected(text) == {text.partition("=")[0]: value}
+
+
 @pytest.mark.parametrize("text", ["1x", "a b=1", "=1", "class=1"])
 def test_a_text_that_is_no_parameter_is_refused(text):
     with pytest.raises(UsageError, match="A parameter is NAME=VALUE"):

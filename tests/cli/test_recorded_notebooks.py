@@ -246,6 +246,15 @@ class TestReplaying:
             == pytest.ExitCode.NO_TESTS_COLLECTED
         )
 
+    @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf"])
+    def test_pytest_refuses_a_time_that_no_cell_can_take(self, seconds, pytester, monkeypatch):
+        monkeypatch.setenv("PYTHONPATH", str(Path(agent_nb.__file__).parents[1]))
+        monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+        plugin = ("-p", "agent_nb.runner.pytest_plugin", "--agent-nb-timeout")
+        done = pytester.runpytest_subprocess(*plugin, seconds)
+        assert done.ret == pytest.ExitCode.USAGE_ERROR
+        assert "argument --agent-nb-timeout: it must be more than 0" in done.stderr.str()
+
 
 SERVING = "import sys\nsys.modules['uvicorn'] = None\nimport agent_nb\nagent_nb.serve()"
 SERVE = "pip install 'jupyter-agent-nb[serve]'"

@@ -133,7 +133,7 @@ class TestToItsEnd:
         code, lines = check(write("time.sleep(60)"), "--timeout", "4")
         assert (code, lines[1]) == (
             1,
-            "cell 2 (c2): it took longer than 4 s and was stopped. Give it more time: --timeout S.",
+            "cell 2 (c2): it took longer than 4 s and was stopped. Give it more time: --timeout S (pytest: --agent-nb-timeout S).",
         )
 
     @pytest.mark.long

@@ -13,6 +13,7 @@ from helpers.streams import stored
 from agent_nb import events as ev
 from agent_nb.codecs.base import DETAILS
 from agent_nb.codecs.detect import detect, named
+from agent_nb.codecs.foreign_stream import ForeignStream
 from agent_nb.errors import UsageError, WireError
 from agent_nb.events import TYPES, Event
 from agent_nb.events.event_json import encode_event
@@ -484,6 +485,17 @@ def test_the_format_of_a_corpus_is_detected(stem, corpus):
 def test_an_unclear_format_is_an_error_that_lists_the_formats():
     with pytest.raises(UsageError, match="agent-event, canonical, cogency"):
         detect('{"hello":"world"}\n')
+
+
+@pytest.mark.parametrize("comment", [": ping\n\n", ":\r\n\r\n", "\n", ": a\n: b\n"])
+def test_comments_before_the_first_event_decide_no_format(comment):
+    stream = ForeignStream()
+    for _ in range(100):
+        assert stream.feed(comment.encode()) == []
+    assert not stream._held  # a server may wait for days
+    line = json.dumps({"seq": 1, "ts": 1.0, "run": "r", "type": "respond", "content": "hi"})
+    events = [*stream.feed(f"data: {line}\n\n".encode()), *stream.close()]
+    assert [(e.type, e.content) for e in events] == [("respond", "hi")]
 
 
 @pytest.mark.parametrize("kind", [["string", "null"], {"a": 1}, None, 1.5])

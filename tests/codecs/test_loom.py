@@ -656,6 +656,28 @@ def test_a_sub_agent_of_ours_is_a_node_of_its_own(tool):
     ]
 
 
+@pytest.mark.parametrize("first", ["c1", "c2"])
+def test_an_exit_ends_the_node_of_its_id_among_those_of_one_name(first, tool):
+    second = "c2" if first == "c1" else "c1"
+    run = [ev.RunStart(), ev.User(content="q")]
+    run += [ev.Call(call_id=c, name="ask", turn=1) for c in ("c1", "c2")]
+    for call in ("c1", "c2"):
+        run += [ev.Started(call_id=call, name="ask"), ev.Node(name="scout", span=call)]
+    for call in (first, second):
+        run += [
+            ev.Respond(content=f"by {call}", block=f"{call}/b", span=call),
+            ev.Node(name="scout", phase="exit", span=call, result="ok"),
+            ev.Result(call_id=call, name="ask", content="done", turn=1),
+        ]
+    run += [ev.Respond(content="Both."), ev.End()]
+    events = stored(tool("loom").read("\n".join(tool("loom").write(run, framing="ndjson"))))
+    assert [(e.content, e.span) for e in events if e.type == "respond"] == [
+        (f"by {first}", first),
+        (f"by {second}", second),
+        ("Both.", ""),
+    ]
+
+
 def test_a_run_of_ours_in_the_single_key_form_comes_back_as_one_run(our_run, tool):
     exported = tool("loom:export")
     back = exported.read("".join(line + "\n" for line in exported.write(our_run)))

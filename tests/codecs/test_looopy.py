@@ -363,6 +363,31 @@ def test_a_sub_agents_path_makes_a_run_inside_the_run(tool):
     ]
 
 
+def test_a_sub_agents_result_ends_no_outer_call_with_the_same_id(tool):
+    inner = {"taskId": "t1", "path": ["tool:ask", "agent:writer"]}
+    call = {"toolCallId": "c1", "toolName": "ask"}
+    frames = [
+        {"kind": "tool-call", "taskId": "t1", **call},
+        {"kind": "tool-start", **inner, "toolCallId": "c1", "toolName": "look"},
+        {"kind": "tool-complete", **inner, "toolCallId": "c1", "success": True, "result": "seen"},
+        {"kind": "content-complete", "content": "inner", **inner},
+        {"kind": "tool-complete", "taskId": "t1", **call, "success": True, "result": "answer"},
+        {"kind": "task-complete", "taskId": "t1"},
+    ]
+    events = stored(tool("looopy").read("".join(f"data: {json.dumps(f)}\n\n" for f in frames)))
+    assert [(e.type, e.span) for e in events] == [
+        ("call", ""),
+        ("node", "c1"),
+        ("call", "c1"),
+        ("started", "c1"),
+        ("result", "c1"),
+        ("respond", "c1"),
+        ("node", "c1"),
+        ("result", ""),
+        ("end", ""),
+    ]
+
+
 def test_a_sub_agent_of_ours_has_a_path(tool):
     run = [
         ev.Node(name="writer", span="c1"),

@@ -99,6 +99,14 @@ def test_a_stream_with_ids_is_taken_up_where_it_broke_off():
     assert all_of(first, second, 204) == (frame(1) + frame(2) + frame(3) + frame(4), ["", "2", "4"])
 
 
+def test_the_case_of_a_media_type_does_not_count():
+    kind = "Text/Event-Stream; charset=UTF-8"
+    assert all_of((False, frame(1)), frame(2), 204, kind=kind) == (
+        frame(1) + frame(2),
+        ["", "1", "2"],
+    )
+
+
 @pytest.mark.parametrize("blank", [" ", "\t", " \t "])
 def test_a_stream_whose_ids_end_with_blanks_is_taken_up(blank):
     frames = [frame(f"{n}{blank}") for n in (1, 2, 3)]

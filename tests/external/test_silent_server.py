@@ -1,6 +1,7 @@
 """A server that takes a request and never answers is not waited for without end."""
 
 import errno
+import json
 import re
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -148,6 +149,27 @@ def test_a_list_of_runs_that_cannot_be_read_is_refused_in_words(body):
         async with listen(serve) as port:
             with pytest.raises(UsageError, match="does not list runs"):
                 await attach(f"http://127.0.0.1:{port}", backoff=QUICK)
+
+    wait(main)
+
+
+def test_the_newest_of_thousands_of_runs_is_found():
+    prompt = "\U0001f4c8" * 200
+    runs = [
+        {"run": f"run{n:09d}", "prompt": prompt, "conversation": "c" * 200} for n in range(5000)
+    ]
+    body = json.dumps({"runs": runs}, ensure_ascii=False).encode()
+
+    async def serve(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body))
+        await reader.read()
+
+    async def main():
+        async with listen(serve) as port:
+            server = f"http://127.0.0.1:{port}"
+            async with connect.connect(Target(server)) as client:
+                assert await connect.find_newest_run(client, server) == "run000004999"
 
     wait(main)
 

@@ -306,6 +306,12 @@ def test_a_cell_that_takes_too_long_fails(notebook, capsys):
     assert path.with_name("n.run.ipynb").exists()
 
 
+def test_a_cell_may_take_a_part_of_a_second(notebook, capsys):
+    path = notebook("import time\ntime.sleep(60)")
+    assert main(["run", "--timeout", "1.5", str(path)]) == 1
+    assert "it took longer than 1.5 s and was stopped." in capsys.readouterr().err
+
+
 def test_a_dead_kernel_is_exit_code_1_and_its_last_output_is_shown(notebook, capsys):
     path = notebook("import os, sys\nos.write(2, b'out of memory, or so')\nos._exit(1)")
     assert main(["run", str(path)]) == 1

@@ -146,7 +146,15 @@ def test_a_shard_without_notebooks_says_so(tmp_path, capsys):
     assert capsys.readouterr().out == "This shard holds no notebooks.\n"
 
 
-WRONG = ["--shard 0/3", "--shard 4/3", "--shard x", "-j 0", "-j two", "--timeout 0"]
+WRONG = [
+    "--shard 0/3",
+    "--shard 4/3",
+    "--shard x",
+    "-j 0",
+    "-j two",
+    "--timeout 0",
+    "--timeout inf",
+]
 
 
 @pytest.mark.parametrize("wrong", [text.split() for text in WRONG], ids=WRONG)

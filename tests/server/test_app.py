@@ -768,3 +768,13 @@ def test_a_client_that_goes_inside_its_body_causes_no_traceback(rig, token, capl
 
 def test_access_is_printed_without_its_token():
     assert "correct-horse" not in print_every_way(Access(token="correct-horse"))
+
+
+@pytest.mark.parametrize("token", ["schlüsselwort", "tab\tin the middle", "two lines\nof text"])
+def test_a_token_that_no_client_can_send_is_refused(token):
+    with pytest.raises(UsageError, match="not of ASCII"):
+        Server(token=token)
+
+
+def test_blanks_around_a_token_do_not_count():
+    assert Server(token=" a-token-of-a-file\r\n").token == "a-token-of-a-file"

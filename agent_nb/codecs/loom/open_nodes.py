@@ -13,11 +13,12 @@ from .lines import Obj
 
 
 class _NodeRun(NamedTuple):
-    """A run of a node: its name, its `node_id` in the frames, and its span."""
+    """A run of a node: its name, its `node_id` in the frames, its span and the one around it."""
 
     name: str = ""
     wire_id: str = ""
     span: str = ""
+    parent: str = ""
 
 
 class OpenNodes:
@@ -30,7 +31,7 @@ class OpenNodes:
         """Begin another run."""
         self.entered = 0  # nodes so far
         self._open: dict[str, _NodeRun] = {}  # by their spans, the innermost last
-        self._named: dict[str, list[_NodeRun]] = {}  # the open nodes by their names
+        self._named: dict[tuple[str, ...], list[_NodeRun]] = {}  # by name, and with `node_id`
         self._newest = _NodeRun()  # open or not
         self._spans = UniqueIds()
 
@@ -53,20 +54,22 @@ class OpenNodes:
         wire_id = text_of(frame, "node_id") or f"run-{name}-{self.entered}"
         self.entered += 1
         span, parent = self._spans.take(wire_id), self._innermost_span
-        self._newest = _NodeRun(name, wire_id, span)
+        self._newest = _NodeRun(name, wire_id, span, parent)
         self._open[span] = self._newest
-        self._named.setdefault(name, []).append(self._newest)
+        for key in ((name, wire_id), (name,)):
+            self._named.setdefault(key, []).append(self._newest)
         return {"name": name, "phase": "enter", "span": span, "parent": parent, "path": parent}
 
     def exit(self, frame: Obj) -> Obj:
-        """Return the fields of the event for an exit, which ends the innermost node of its name."""
-        name, result = text_of(frame, "id"), frame.get("result")
-        nodes = self._named.get(name)
-        node = nodes.pop() if nodes else None
-        if node:
-            del self._open[node.span]
-        span = node.span if node else text_of(frame, "node_id") or f"run-{name}"
-        parent = self._innermost_span
+        """Return the fields of an exit: of the innermost node with its name and, if any, its id."""
+        name, wire_id, result = text_of(frame, "id"), text_of(frame, "node_id"), frame.get("result")
+        span, parent = wire_id or f"run-{name}", self._innermost_span
+        for nodes in (self._named.get((name, wire_id), []), self._named.get((name,), [])):
+            while nodes and nodes[-1].span not in self._open:
+                nodes.pop()
+            if nodes:
+                *_, span, parent = self._open.pop(nodes.pop().span)
+                break
         fault = result.get("Err") if isinstance(result, dict) else None
         text = f"error: {fault}" if isinstance(fault, str) else "ok"
         fields = {"name": name, "phase": "exit", "span": span, "parent": parent, "path": parent}

@@ -78,7 +78,7 @@ class LooopyReader:
         events = task.read(obj)
         for event in events:
             if isinstance(event, Result):
-                out += self._close_subtasks(run, call=event.call_id)
+                out += self._close_subtasks(run, span=task.span, call=event.call_id)
         out += events
         if task.is_over:
             self._remove(run, key)
@@ -171,10 +171,10 @@ class LooopyReader:
             self._agent_names.pop(subtask, None)
 
     def _close_subtasks(self, run: str, *, span: str = "", call: str = "") -> list[Event]:
-        """Close the tasks of a run inside its task `span` or its `call`, inner ones first."""
+        """Close the tasks of a run inside its task `span` (or that task's `call`), inner first."""
         inside: dict[str, str] = {}  # span -> key; a task stands in `_tasks` before those inside it
         for (other, key), task in self._tasks.items():
-            begins = task.call == call if call else task.parent == span
+            begins = task.parent == span and call in ("", task.call)
             if other == run and key and (begins or task.parent in inside):
                 inside[task.span] = key
         keys = reversed(inside.values())

@@ -84,9 +84,10 @@ class Server:
         hosts = Access().hosts | {host} if host not in ("0.0.0.0", "::") else frozenset({"*"})  # noqa: S104  (asked for by the user)
         access = Access(hosts=hosts, origins=frozenset(origins))
         if token is not None:
-            if len(token) < SHORTEST:
+            token = token.strip()  # blanks around it would not arrive
+            if len(token) < SHORTEST or not (token.isascii() and token.isprintable()):
                 raise UsageError(
-                    f"The token is too short: take at least {SHORTEST} characters, or leave it out to have one made."
+                    f"The token is too short, or not of ASCII: take at least {SHORTEST} characters, or leave it out to have one made."
                 )
             access = dataclasses.replace(access, token=token)
         self.token = access.token
