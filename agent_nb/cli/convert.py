@@ -1,6 +1,7 @@
 """The command `convert`: translates a run from one format into another (`codecs.convert_files`).
 
-Rule: input and output are never one file, by a link or a redirection either: the output empties it.
+Rule: input and output are never one file, not even by a link or a redirection, since the output
+empties it.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 from contextlib import suppress
-from stat import S_ISCHR
+from stat import S_ISREG
 
 from ..errors import UsageError
 from .shared import OK, Arguments, add_flag, add_text
@@ -22,7 +23,7 @@ def convert_run(arguments: Arguments) -> int:
     source, target = arguments.source, arguments.output
     with suppress(OSError, ValueError):  # the output does not exist yet, or an end is closed
         read, written = (os.stat(n if n != "-" else fd) for fd, n in enumerate((source, target)))
-        if os.path.samestat(read, written) and not S_ISCHR(read.st_mode):  # a terminal is both
+        if os.path.samestat(read, written) and S_ISREG(read.st_mode):  # a terminal is both, too
             raise UsageError(
                 f"{target if source == '-' else source} would be written over while it is read. Choose another file with -o."
             )
