@@ -26,6 +26,10 @@ from .ran_cells import RanCell
 _BEGINNING = "This cell fails:"  # of the prompt
 _LONGEST_ERROR = 200  # characters of the error in the first line of the prompt
 _PATH = r"(?<![^\s\"'])[^\s\"']*"  # the beginning of a path
+# a traceback up to the line that names the error, below which its message may go on; of a group too
+_ERROR = re.compile(
+    r".*^(\w+) +Traceback \(.*?^(?=\1:)([^\n]*)|\+ Exception Group .*?^ *\| (\w[^\n]*)", re.M | re.S
+)
 # text that differs from run to run -> its placeholder in a prompt
 _VOLATILE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b0x[0-9a-fA-F]+\b"), "0x…"),
@@ -58,7 +62,8 @@ def make_fix_prompt(shell: Any, cell: Cell, library: Library, question: str) -> 
 def _format_prompt(failed: RanCell, question: str) -> str:
     """Return the prompt about a failed cell: error, code, traceback, and the user's question."""
     traceback = stabilize(_redact(failed.traceback))
-    error = traceback.rpartition("\n")[2]
+    named = _ERROR.match(traceback)
+    error = named[named.lastindex or 0] if named else traceback.rpartition("\n")[2]
     parts = (
         f"{_BEGINNING} {cut_end(error, _LONGEST_ERROR)}",
         fence(cut_middle(_redact(failed.code), LONGEST_CODE), "python"),
