@@ -53,8 +53,8 @@ def _read_bytes(source: Any) -> bytes:
         if callable(write):
             return _write_png(write, options, source)
     png = getattr(source, "_repr_png_", None)  # how other objects draw themselves in a notebook
-    data = png() if callable(png) else None
-    if isinstance(data, bytes):
+    data = _write_png(lambda raw: raw.write(png() or b""), {}, source) if callable(png) else b""
+    if data:
         return data
     # a data frame, or a series
     if hasattr(source, "columns") or (hasattr(source, "to_frame") and hasattr(source, "dtype")):
@@ -70,6 +70,8 @@ def _read_file(path: Path) -> bytes:
     try:
         if path.stat().st_size > MOST_BYTES:
             raise UsageError(f"{path} is larger than {MOST_BYTES / 1e6:.0f} MB. Make it smaller.")
+        if path.is_fifo() or path.is_char_device():  # reading it may never end
+            raise UsageError(f"{path} is a pipe or a device, not an image.")
         return path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a null byte
         reason = getattr(error, "strerror", None) or error
