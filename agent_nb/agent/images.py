@@ -70,8 +70,6 @@ def _read_file(path: Path) -> bytes:
     try:
         if path.stat().st_size > MOST_BYTES:
             raise UsageError(f"{path} is larger than {MOST_BYTES / 1e6:.0f} MB. Make it smaller.")
-        if path.is_fifo() or path.is_char_device():  # reading it may never end
-            raise UsageError(f"{path} is a pipe or a device, not an image.")
         return path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a null byte
         reason = getattr(error, "strerror", None) or error

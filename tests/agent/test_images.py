@@ -1,7 +1,6 @@
 """Images for messages."""
 
 import base64
-import os
 from types import SimpleNamespace
 
 import pandas as pd
@@ -97,13 +96,6 @@ def test_what_fails_to_draw_itself_is_a_usage_error():
     drawing = SimpleNamespace(_repr_png_=lambda: 1 / 0)
     with pytest.raises(UsageError, match="could not be written as PNG: division by zero"):
         image_block(drawing)
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names on this system")
-def test_a_pipe_is_no_image_and_is_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "a.png")
-    with pytest.raises(UsageError, match="is a pipe or a device"):
-        image_block(tmp_path / "a.png")
 
 
 def test_an_image_that_is_too_large_is_a_usage_error(monkeypatch, tmp_path):

@@ -685,7 +685,9 @@ class TestFile:
         nb.cell("and?", line="-m model --live", cell="c2")
         assert self.status(nb)["c2"] == ("recorded", "and?", "")
 
-    def test_status_knows_the_turn_of_a_cell_whose_code_began_a_later_run(self, nb, path):
+    @pytest.fixture
+    def begun(self, nb, path):
+        """Add to the first cell of the file a later run that code in it began; restart."""
         other = nb.cell("zero", cell="c7")
         begun = run_record(other.log, Provenance(cell="c1", conversation=""))
         begun = sign_record(begun, user_key())
@@ -699,7 +701,15 @@ class TestFile:
         )
         path.write_text(json.dumps(notebook))
         nb.restart()
+        return path
+
+    def test_status_knows_the_turn_of_a_cell_whose_code_began_a_later_run(self, nb, begun):
         assert self.status(nb)["c2"] == ("recorded", "and?", "")
+
+    def test_status_names_no_difference_from_a_run_that_the_cell_began(self, nb, begun):
+        assert self.status(nb)["c1"] == ("recorded", "hi", "")
+        begun.write_text(begun.read_text().replace("-m model\\nhi", "-m model --seed 3\\nhi"))
+        assert self.status(nb)["c1"] == ("stale", "hi", "settings changed")
 
     @pytest.fixture
     def unanswered(self, nb, tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ from typing import Any
 from ...errors import UsageError
 from ...events import User
 from ...models import collect_secrets
-from ...record import Provenance, events_of
+from ...record import events_of
 from ...wire import cut_end, cut_middle, redact_text
 from ..file_text import fence
 from ..files.library import Library
@@ -22,6 +22,7 @@ from ..identity import Cell
 from .cell_prompt import NO_FAILED_CELL, CellPrompt
 from .context_cells import LONGEST_CODE, LONGEST_TRACEBACK, readable_cells
 from .ran_cells import RanCell
+from .rerun import select_prompted
 
 _BEGINNING = "This cell fails:"  # of the prompt
 _LONGEST_ERROR = 200  # characters of the error in the first line of the prompt
@@ -49,9 +50,7 @@ def make_fix_prompt(shell: Any, cell: Cell, library: Library, question: str) -> 
     failed = next((c for c in readable_cells(shell, cell, file) if c.traceback), None)
     if failed is not None:
         return CellPrompt(_format_prompt(failed, question))
-    for record in library.rank_records(cell):
-        if record.get("conversation") == Provenance.NO_CONVERSATION:
-            continue  # a run that code in the cell began
+    for record in select_prompted(library.rank_records(cell)):
         prompt = next((e for e in events_of(record) if isinstance(e, User) and not e.span), None)
         text = prompt.content if prompt is not None else ""
         if text.startswith(_BEGINNING) and text.endswith(question):

@@ -107,9 +107,8 @@ class MentionTargets:
                 mention = target.mention
                 targets.setdefault((mention.kind, mention.name or mention.digest), target)
         mentions = tuple(target.mention for target in targets.values())
-        return References(
-            mentions, tuple(target.text for target in targets.values() if target.text)
-        )
+        texts = tuple(target.text for target in targets.values() if target.text)
+        return References(mentions, texts)
 
     def _find_target(
         self, name: AtName, variables: Collection[str], prompt: str, clean: Callable[[str], str]
