@@ -91,6 +91,7 @@ def capture_job(
         replace = OutputCapture.replace_attribute
         undo = [
             replace(sys, "displayhook", _wrap_displayhook(sys.displayhook)),
+            replace(shell, "ask_exit", sys.exit),  # `exit()` ends the code, not the user's kernel
             # Replacing `_showtraceback` alone would do; `showtraceback` saves 0.1 s of formatting.
             replace(shell, "showtraceback", _wrap_showtraceback(shell.showtraceback)),
             replace(shell, "_showtraceback", _wrap_showtraceback(shell._showtraceback)),  # noqa: SLF001  (what syntax errors go through)
