@@ -711,6 +711,14 @@ class TestFile:
         begun.write_text(begun.read_text().replace("-m model\\nhi", "-m model --seed 3\\nhi"))
         assert self.status(nb)["c1"] == ("stale", "hi", "settings changed")
 
+    def test_status_takes_no_cell_that_a_tool_runs_for_the_cell_itself(self, nb, path):
+        code = "%%agent -m inner -c other --live\ninner"
+        nb.shell.user_ns["inner"] = Scripted(["In."])
+        outer = Scripted([calling("python", code=code), "Out."])
+        run = nb.cell("outer", "-m model --approve auto --new --live", cell="c9", model=outer)
+        assert run.log.of("result")[0].status == "ok"
+        assert self.status(nb)["c9"][1] == "outer"
+
     @pytest.fixture
     def unanswered(self, nb, tmp_path, monkeypatch):
         """Return a function that saves a cell without an answer and one below it, and restarts."""

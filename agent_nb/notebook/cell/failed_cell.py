@@ -28,9 +28,7 @@ _BEGINNING = "This cell fails:"  # of the prompt
 _LONGEST_ERROR = 200  # characters of the error in the first line of the prompt
 _PATH = r"(?<![^\s\"'])[^\s\"']*"  # the beginning of a path
 # a traceback up to the line that names the error, below which its message may go on; of a group too
-_ERROR = re.compile(
-    r".*^(\w+) +Traceback \(.*?^(?=\1:)([^\n]*)|\+ Exception Group .*?^ *\| (\w[^\n]*)", re.M | re.S
-)
+_ERROR = re.compile(r"(?ms).*^(\w+) +Traceback \(.*?^(\1:[^\n]*)|\+ Exception G.*?^ *\| (\w[^\n]*)")
 # text that differs from run to run -> its placeholder in a prompt
 _VOLATILE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b0x[0-9a-fA-F]+\b"), "0x…"),
