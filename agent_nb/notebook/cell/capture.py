@@ -84,6 +84,7 @@ def capture_job(
         after()
 
     capture = Capture(shell, displays)
+    streams = sys.stdout, sys.stderr  # the code may leave others, which would hide later prints
     token = _current.set(capture)
     hook_displays(shell)
     # IPython sets its own display hook on the first entry only: ours goes above it.
@@ -100,6 +101,7 @@ def capture_job(
             yield capture
         finally:
             capture.open = False
+            sys.stdout, sys.stderr = streams
             _current.reset(token)
             for restore in reversed(undo):
                 restore()

@@ -102,8 +102,7 @@ class MentionTargets:
         variables = user_variables(self._shell.user_ns, self._shell.user_ns_hidden, imports=False)
         targets: dict[tuple[str, str], _Target] = {}
         for name in names:
-            target = self._find_target(name, variables, prompt, clean)
-            if target is not None:
+            if (target := self._find_target(name, variables, prompt, clean)) is not None:
                 mention = target.mention
                 targets.setdefault((mention.kind, mention.name or mention.digest), target)
         mentions = tuple(target.mention for target in targets.values())
