@@ -53,8 +53,8 @@ def _read_bytes(source: Any) -> bytes:
         if callable(write):
             return _write_png(write, options, source)
     png = getattr(source, "_repr_png_", None)  # how other objects draw themselves in a notebook
-    data = png() if callable(png) else None
-    if isinstance(data, bytes):
+    data = _write_png(lambda raw: raw.write(png() or b""), {}, source) if callable(png) else b""
+    if data:
         return data
     # a data frame, or a series
     if hasattr(source, "columns") or (hasattr(source, "to_frame") and hasattr(source, "dtype")):

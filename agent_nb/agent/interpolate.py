@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from types import CodeType
@@ -160,7 +161,9 @@ def _compile_expression(expression: str) -> _Expression:
 
 
 def _make_error(expression: str, fault: Exception, hint: str) -> UsageError:
-    reason = f"{type(fault).__name__}: {fault}"[:500]
+    reason = type(fault).__name__
+    with suppress(Exception):  # the text of the user's own error may raise, too
+        reason = f"{reason}: {fault}"[:500]
     return UsageError(f"{{{{ {expression} }}}} failed: {reason}. {hint}")
 
 

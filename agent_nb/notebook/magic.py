@@ -21,7 +21,7 @@ from traitlets import Bool, Enum, Float, Integer, List, TraitError, Unicode, obs
 from ..agent import Context
 from ..host import read_launch
 from . import option_table, options, transform
-from .cell import executions, kernel_interrupts, publish, ran_cells
+from .cell import capture, executions, kernel_interrupts, publish, ran_cells
 from .completion import registration as completion
 
 if TYPE_CHECKING:
@@ -135,7 +135,8 @@ class AgentMagics(Magics):  # type: ignore[misc]  # IPython is not typed
         this notebook.
         """
         running_cell = self.session.cells.current(self.shell, line, cell)
-        self.session.keep_start(running_cell)
+        if not capture.is_capturing():  # code of a tool is not the text of its cell
+            self.session.keep_start(running_cell)
         run = _run_class(line)(self.session, running_cell, lambda: self.read_options(line))
         return transform.await_or_run(run.go())
 

@@ -197,6 +197,5 @@ def _unknown_option(word: str) -> str:
     """Return the message for a word of the line that is not an option."""
     if not word.startswith("-"):
         return f"{word!r} is not an option. The prompt goes below the first line; %%agent? lists the options."
-    all_names = [name for flags, _ in OPTIONS for name in flags]
-    hint = did_you_mean(word.partition("=")[0], all_names)
+    hint = did_you_mean(word.partition("=")[0], [name for flags, _ in OPTIONS for name in flags])
     return f"There is no option {word}.{hint} %%agent? lists the options."

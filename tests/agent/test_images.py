@@ -1,6 +1,7 @@
 """Images for messages."""
 
 import base64
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -100,6 +101,12 @@ def test_a_block_that_is_not_base64_is_a_usage_error():
 def test_a_source_that_is_not_an_image_is_a_usage_error(source, words):
     with pytest.raises(UsageError, match=words):
         image_block(source)
+
+
+def test_what_fails_to_draw_itself_is_a_usage_error():
+    drawing = SimpleNamespace(_repr_png_=lambda: 1 / 0)
+    with pytest.raises(UsageError, match="could not be written as PNG: division by zero"):
+        image_block(drawing)
 
 
 def test_an_image_that_is_too_large_is_a_usage_error(monkeypatch, tmp_path):

@@ -77,9 +77,23 @@ def test_an_expression_that_is_never_valid_takes_linear_time():
         PromptTemplate("{{ ' " + "}} " * 100_000)
 
 
+class Untold(Exception):
+    def __str__(self):
+        raise ValueError("no text")
+
+
+def fail_untold():
+    raise Untold
+
+
 def test_a_value_that_cannot_be_shown_is_an_error():
     with pytest.raises(UsageError, match="no repr"):
         PromptTemplate("{{ wrong }}").fill({"wrong": Wrong()})
+
+
+def test_an_error_whose_text_raises_is_named_by_its_type():
+    with pytest.raises(UsageError, match=r"\{\{ fail\(\) \}\} failed: Untold\. Nothing was sent"):
+        PromptTemplate("{{ fail() }}").fill({"fail": fail_untold})
 
 
 def test_the_namespace_is_not_changed():

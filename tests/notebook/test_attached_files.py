@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import os
 import sys
 from datetime import date
 
@@ -381,6 +382,14 @@ def test_a_file_that_is_nothing_that_can_be_sent_is_an_error(agent, folder, monk
 def test_a_name_too_long_for_a_file_is_unknown(agent, folder, options):
     with pytest.raises(AgentCellError, match=r"(The image |attachments=.)xxx"):
         agent(f"-m model {options} --attach {'x' * 300}", "Go.", model=Asked([]), rows=[{"n": 1}])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names on this system")
+@pytest.mark.parametrize("name", ["pipe", "pipe.csv"])
+def test_a_pipe_is_not_waited_for(agent, folder, name):
+    os.mkfifo(folder / name)
+    with pytest.raises(AgentCellError, match=f"{name} is a pipe or a device"):
+        agent(f"-m model --attach {name}", model=Asked([]))
 
 
 def test_no_column_is_lost_to_a_label_made_for_another():

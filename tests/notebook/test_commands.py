@@ -228,6 +228,23 @@ def test_the_end_of_the_tape_says_what_its_clients_need(ask):
     assert ask("tape off") == "The tape is not on.\n"
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("reset main other", r"'other' is too much\. Write %agent reset \[CONVERSATION\]\."),
+        ("recover 12 34", r"'34' is too much\. Write %agent recover \[RUN\|all\|others\]\."),
+        ("export a.md 12 34", r"'34' is too much\. Write %agent export FILE \[RUN\]\."),
+        ("forget all c1", "No cell with runs begins with 'all'"),
+        ("forget maps c1", "No cell with runs begins with 'maps'"),
+    ],
+)
+def test_an_argument_too_many_is_an_error_and_changes_nothing(ask, ran, line, words):
+    with pytest.raises(AgentCellError, match=words):
+        ask(line)
+    assert ask("show") is ran
+    assert ask("reset") == "1 turn forgotten. The runs stay in the notebook.\n"
+
+
 def test_resetting_an_unknown_conversation_names_the_known_ones(loaded, ran):
     with pytest.raises(AgentCellError, match="Known: main"):
         loaded.run_line_magic("agent", "reset nope")

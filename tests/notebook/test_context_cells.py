@@ -202,6 +202,25 @@ def test_fix_asks_about_the_cell_that_failed_last(notebook):
     assert run.prompt == prompt
 
 
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        ("raise ValueError('1 fault for Row\\na\\n  an integer')", "ValueError: 1 fault for Row"),
+        ("assert 0, 'a\\nAssertionError: b'", "AssertionError: a"),
+        ("raise ExceptionGroup('two', [OSError('a')])", "ExceptionGroup: two (1 sub-exception)"),
+        (
+            "try:\n    {}['a']\nexcept KeyError:\n    raise OSError('x\\nKeyError: y')",
+            "OSError: x",
+        ),
+    ],
+)
+def test_fix_begins_with_the_first_line_of_a_longer_message(notebook, code, error):
+    model = Asked(["ok"])
+    notebook.plain(code, "a")
+    notebook.cell("", "-m model --fix", model=model)
+    assert f"This cell fails: {error}\n\n" in model.prompt()
+
+
 def test_fix_needs_no_words(notebook):
     model = Asked(["ok"])
     notebook.plain("1 / 0", "a")

@@ -1,6 +1,7 @@
 """The tools of a cell that chooses none: what is offered, and that no record depends on it."""
 
 import json
+import sys
 
 import nbformat
 import pandas as pd
@@ -395,3 +396,25 @@ def test_completion_and_help_know_the_word_for_no_tools(nb):
     assert "none" in find_completions(magics.session, line, 0, len(line)).names
     told = " ".join(magics.agent_cell.parser.format_help().split())
     assert "none: no tools (default: python, which asks before each call, and add_cell)" in told
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_stream_that_code_of_a_model_replaces_is_back_after_its_call(nb, stream):
+    before = getattr(sys, stream)
+    code = f"import io, sys\nsys.{stream} = io.StringIO()\n1 / 0"
+    model = Scripted([calling("python", code=code), "Done."])
+    assert nb.cell("Print.", "-m model --approve auto", model=model).answer == "Done."
+    assert getattr(sys, stream) is before
+
+
+@pytest.mark.parametrize("code", ["exit()", "quit()"])
+def test_exit_in_code_of_a_model_ends_the_code_and_not_the_kernel(nb, monkeypatch, code):
+    ends = []
+    monkeypatch.setattr(nb.shell, "ask_exit", lambda: ends.append("kernel"), raising=False)
+    model = Scripted([calling("python", code=f"left = 1\n{code}\nleft = 2"), "Done."])
+    run = nb.cell("Leave.", "-m model --approve auto", model=model)
+    (result,) = run.log.of("result")
+    assert (result.status, run.answer, nb.shell.user_ns["left"]) == ("error", "Done.", 1)
+    assert ends == []
+    nb.shell.ask_exit()
+    assert ends == ["kernel"]

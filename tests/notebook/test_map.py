@@ -369,3 +369,11 @@ def test_a_strangers_record_with_broken_rows_plays_and_makes_its_frame(
     nb.cell(ASK, "-m model --map df -o out", sent=strict(record))
     assert len(nb.shell.user_ns["out"]) == 3
     assert len(model.asked) == 3
+
+
+def test_a_map_of_data_whose_error_has_no_text_names_its_type(agent):
+    def fail():
+        raise type("Untold", (Exception,), {"__str__": lambda _: 1 / 0})
+
+    with pytest.raises(AgentCellError, match=r"--map 'fail\(\)' failed: Untold\. Nothing was sent"):
+        agent("--map fail()", "x", fail=fail)

@@ -685,7 +685,9 @@ class TestFile:
         nb.cell("and?", line="-m model --live", cell="c2")
         assert self.status(nb)["c2"] == ("recorded", "and?", "")
 
-    def test_status_knows_the_turn_of_a_cell_whose_code_began_a_later_run(self, nb, path):
+    @pytest.fixture
+    def begun(self, nb, path):
+        """Add to the first cell of the file a later run that code in it began; restart."""
         other = nb.cell("zero", cell="c7")
         begun = run_record(other.log, Provenance(cell="c1", conversation=""))
         begun = UserKey.read().sign(begun)
@@ -699,7 +701,23 @@ class TestFile:
         )
         path.write_text(json.dumps(notebook))
         nb.restart()
+        return path
+
+    def test_status_knows_the_turn_of_a_cell_whose_code_began_a_later_run(self, nb, begun):
         assert self.status(nb)["c2"] == ("recorded", "and?", "")
+
+    def test_status_names_no_difference_from_a_run_that_the_cell_began(self, nb, begun):
+        assert self.status(nb)["c1"] == ("recorded", "hi", "")
+        begun.write_text(begun.read_text().replace("-m model\\nhi", "-m model --seed 3\\nhi"))
+        assert self.status(nb)["c1"] == ("stale", "hi", "settings changed")
+
+    def test_status_takes_no_cell_that_a_tool_runs_for_the_cell_itself(self, nb, path):
+        code = "%%agent -m inner -c other --live\ninner"
+        nb.shell.user_ns["inner"] = Scripted(["In."])
+        outer = Scripted([calling("python", code=code), "Out."])
+        run = nb.cell("outer", "-m model --approve auto --new --live", cell="c9", model=outer)
+        assert run.log.of("result")[0].status == "ok"
+        assert self.status(nb)["c9"][1] == "outer"
 
     @pytest.fixture
     def unanswered(self, nb, tmp_path, monkeypatch):

@@ -122,7 +122,6 @@ def run_actions(questions: Questions, stop: Callable[[], Any]) -> Actions:
 
     `questions`: the open questions of the run. `stop`: what its Stop button calls.
     """
-
     return {"stop": stop, **_question_actions(questions)}
 
 

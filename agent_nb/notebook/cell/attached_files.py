@@ -128,6 +128,8 @@ def _read_file(name: str, path: Path, *, is_table: bool) -> bytes | None:
     Raises UsageError if it cannot be read or is too large.
     """
     limit = LARGEST_FILE if is_table else LARGEST_TEXT
+    if path.is_fifo() or path.is_char_device():  # reading it may never end
+        raise UsageError(f"{name} is a pipe or a device: write what it gives to a file first.")
     try:
         with path.open("rb") as raw:
             head = raw.read(_HEAD_SIZE)

@@ -84,6 +84,7 @@ def capture_job(
         after()
 
     capture = Capture(shell, displays)
+    streams = sys.stdout, sys.stderr  # the code may leave others, which would hide later prints
     token = _current.set(capture)
     hook_displays(shell)
     # IPython sets its own display hook on the first entry only: ours goes above it.
@@ -91,6 +92,7 @@ def capture_job(
         replace = OutputCapture.replace_attribute
         undo = [
             replace(sys, "displayhook", _wrap_displayhook(sys.displayhook)),
+            replace(shell, "ask_exit", sys.exit),  # `exit()` ends the code, not the user's kernel
             # Replacing `_showtraceback` alone would do; `showtraceback` saves 0.1 s of formatting.
             replace(shell, "showtraceback", _wrap_showtraceback(shell.showtraceback)),
             replace(shell, "_showtraceback", _wrap_showtraceback(shell._showtraceback)),  # noqa: SLF001  (what syntax errors go through)
@@ -99,6 +101,7 @@ def capture_job(
             yield capture
         finally:
             capture.open = False
+            sys.stdout, sys.stderr = streams
             _current.reset(token)
             for restore in reversed(undo):
                 restore()

@@ -14,7 +14,7 @@ from typing import Any
 from ...errors import UsageError
 from ...events import User
 from ...models import collect_secrets
-from ...record import Provenance, events_of
+from ...record import events_of
 from ...wire import cut_end, cut_middle, redact_text
 from ..file_text import fence
 from ..files.library import Library
@@ -22,10 +22,13 @@ from ..identity import Cell
 from .cell_prompt import NO_FAILED_CELL, CellPrompt
 from .context_cells import LONGEST_CODE, LONGEST_TRACEBACK, readable_cells
 from .ran_cells import RanCell
+from .rerun import select_prompted
 
 _PROMPT_START = "This cell fails:"
 _LONGEST_ERROR = 200  # characters of the error in the first line of the prompt
 _PATH = r"(?<![^\s\"'])[^\s\"']*"  # the beginning of a path
+# a traceback up to the line that names the error, below which its message may go on; of a group too
+_ERROR = re.compile(r"(?ms).*^(\w+) +Traceback \(.*?^(\1:[^\n]*)|\+ Exception G.*?^ *\| (\w[^\n]*)")
 # text that differs from run to run -> its placeholder in a prompt
 _VOLATILE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b0x[0-9a-fA-F]+\b"), "0x…"),
@@ -45,9 +48,7 @@ def make_fix_prompt(shell: Any, cell: Cell, library: Library, question: str) -> 
     failed = next((c for c in readable_cells(shell, cell, file) if c.traceback), None)
     if failed is not None:
         return CellPrompt(_format_prompt(failed, question))
-    for record in library.rank_records(cell):
-        if record.get("conversation") == Provenance.NO_CONVERSATION:
-            continue  # a run that code in the cell began
+    for record in select_prompted(library.rank_records(cell)):
         prompt = next((e for e in events_of(record) if isinstance(e, User) and not e.span), None)
         text = prompt.content if prompt is not None else ""
         if text.startswith(_PROMPT_START) and text.endswith(question):
@@ -58,7 +59,8 @@ def make_fix_prompt(shell: Any, cell: Cell, library: Library, question: str) -> 
 def _format_prompt(failed: RanCell, question: str) -> str:
     """Return the prompt about a failed cell: error, code, traceback, and the user's question."""
     traceback = stabilize(_redact(failed.traceback))
-    error = traceback.rpartition("\n")[2]
+    named = _ERROR.match(traceback)
+    error = named[named.lastindex or 0] if named else traceback.rpartition("\n")[2]
     parts = (
         f"{_PROMPT_START} {cut_end(error, _LONGEST_ERROR)}",
         fence(cut_middle(_redact(failed.code), LONGEST_CODE), "python"),

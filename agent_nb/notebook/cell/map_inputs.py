@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from ...agent import Context, RecordedTurns, ReplayStrictness, Resume, Stream
@@ -191,7 +192,9 @@ def evaluate_data(expression: str, namespace: Mapping[str, Any]) -> Any:
     try:
         return eval(compile(expression, "<--map>", "eval"), dict(namespace))  # noqa: S307  (the user's own code)
     except Exception as fault:
-        cause = f"{type(fault).__name__}: {fault}"[:500]
+        cause = type(fault).__name__
+        with suppress(Exception):  # the text of the user's own error may raise, too
+            cause = f"{cause}: {fault}"[:500]
         raise UsageError(f"--map {expression!r} failed: {cause}. Nothing was sent.") from fault
 
 

@@ -102,14 +102,12 @@ class MentionTargets:
         variables = user_variables(self._shell.user_ns, self._shell.user_ns_hidden, imports=False)
         targets: dict[tuple[str, str], _Target] = {}
         for name in names:
-            target = self._find_target(name, variables, prompt, clean)
-            if target is not None:
+            if (target := self._find_target(name, variables, prompt, clean)) is not None:
                 mention = target.mention
                 targets.setdefault((mention.kind, mention.name or mention.digest), target)
         mentions = tuple(target.mention for target in targets.values())
-        return References(
-            mentions, tuple(target.text for target in targets.values() if target.text)
-        )
+        texts = tuple(target.text for target in targets.values() if target.text)
+        return References(mentions, texts)
 
     def _find_target(
         self, name: AtName, variables: Collection[str], prompt: str, clean: Callable[[str], str]

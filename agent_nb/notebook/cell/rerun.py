@@ -121,8 +121,7 @@ def decide_replay(
     if rules.mode == "live":
         return ReplayChoice(Match(status="unrecorded"))
     must_replay = rules.mode == "replay"
-    # runs that code in the cell began or followed have no conversation
-    prompt_records = [r for r in records if r.get("conversation") != Provenance.NO_CONVERSATION]
+    prompt_records = select_prompted(records)
     matched = _match_prompt(rules.mode, prompt_records, agent, inputs)
     if matched.record is None:
         if must_replay:
@@ -140,6 +139,11 @@ def decide_replay(
     if not rules.can_ask and turns.foreign_calls(tools):
         raise UsageError(RecordedTurns.NOT_TRUSTED)
     return ReplayChoice(matched, turns, matched.record, changes)
+
+
+def select_prompted(records: Sequence[Record]) -> list[Record]:
+    """Return the records of the cell's prompt, without runs that its code began or followed."""
+    return [r for r in records if r.get("conversation") != Provenance.NO_CONVERSATION]
 
 
 def _match_prompt(mode: str, records: Sequence[Record], agent: Agent, inputs: RunInputs) -> Match:

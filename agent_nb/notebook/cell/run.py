@@ -25,7 +25,7 @@ from ...errors import AgentError, AgentStopped, Cancelled, UsageError
 from ...events import EventLog
 from ...host import read_launch
 from ...models import collect_secrets
-from ...record import Journal, Provenance, Record, events_of
+from ...record import Journal, Record, events_of
 from ...rows import Agent
 from ...tools import OutputCapture, Toolset
 from ...wire import redact_value
@@ -65,6 +65,7 @@ from .rerun import (
     replay_strictness,
     require_trust,
     rerun_mode,
+    select_prompted,
     trusted_records,
 )
 from .run_live_button import RunLive
@@ -252,8 +253,7 @@ class CellRun:
 
         The cells below can then be replayed, since their conversation is the recorded one.
         """
-        prompts = (r for r in records if r.get("conversation") != Provenance.NO_CONVERSATION)
-        newest = next(prompts, None)
+        newest = next(iter(select_prompted(records)), None)
         if newest is None or not read_launch().why_not_live or not is_turn(events_of(newest)):
             return
         foreign = not self.session.library.is_own(newest)

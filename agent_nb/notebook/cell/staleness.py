@@ -35,6 +35,7 @@ from .attached_files import Attached
 from .map_inputs import MapInputs
 from .mentioned import MentionTargets
 from .prepare import describe_agent, read_prompt
+from .rerun import select_prompted
 
 LONGEST_PROMPT = 50  # characters of a prompt
 State = Literal[
@@ -107,7 +108,7 @@ def _judge_cell(
 ) -> tuple[State, str]:
     """Return the state of a cell after the runs of `history`, and why. Raises AgentError."""
     inputs = _compute_inputs(session, cell, agent, options, history)
-    matched = Match.find(session.library.rank_records(cell), inputs.digests)
+    matched = Match.find(select_prompted(session.library.rank_records(cell)), inputs.digests)
     if matched.record is None:
         changed = f"{', '.join(matched.changed)} changed" if matched.changed else ""
         return matched.status, "; ".join(filter(None, (changed, matched.problem)))

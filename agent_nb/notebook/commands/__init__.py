@@ -34,6 +34,9 @@ def run_command(session: Session, line: str) -> Any:
         if function is None:
             hint = did_you_mean(name, COMMANDS, written="%agent {}".format)
             raise UsageError(f"There is no command %agent {name}.{hint} %agent help lists them.")
+        if (most := MOST_ARGUMENTS.get(name, len(arguments))) < len(arguments):
+            usage = f"%agent {name} {(function.__doc__ or '').partition(':')[0]}"
+            raise UsageError(f"{arguments[most]!r} is too much. Write {usage}.")
         return function(session, arguments)
     except AgentError as fault:
         raise AgentCellError(str(fault)) from None
@@ -69,3 +72,5 @@ COMMANDS: dict[str, Command] = {
     "export": runs.export,
     "doctor": setup.show_doctor,
 }
+# command -> the most arguments that it reads; the others check theirs
+MOST_ARGUMENTS = {"reset": 1, "show": 1, "recover": 1, "cell": 2, "events": 1, "export": 2}

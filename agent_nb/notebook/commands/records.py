@@ -173,7 +173,7 @@ def forget_records(session: Session, arguments: list[str]) -> None:
     from ..cell.publish import publish_display
     from ..files import map_stores
 
-    if arguments[:1] == ["maps"]:
+    if arguments == ["maps"]:
         question = map_stores.make_forget_question()
         sure = not question or ask_yes_no(f"{question} [y]es, [n]o: ", empty_is_no=True)
         print_text(map_stores.forget_all() if sure else "Nothing was forgotten.")
@@ -208,7 +208,7 @@ def _choose_keys(session: Session, arguments: list[str]) -> list[str] | None:
     counts. Raises UsageError unless the id of just one cell with runs begins so.
     """
     known_keys = dict.fromkeys([*session.runs, *session.library.read_file().runs])
-    if arguments[:1] == ["all"]:
+    if arguments == ["all"]:
         return None
     if not arguments:
         return [key for key, listed in session.runs.items() if session.latest in listed]
