@@ -53,9 +53,13 @@ def _read_bytes(source: Any) -> bytes:
         if callable(write):
             return _write_png(write, options, source)
     png = getattr(source, "_repr_png_", None)  # how other objects draw themselves in a notebook
-    data = _write_png(lambda raw: raw.write(png() or b""), {}, source) if callable(png) else b""
-    if data:
-        return data
+    if callable(png):
+
+        def write_drawn(raw: io.BytesIO) -> None:
+            raw.write(drawn if isinstance(drawn := png(), bytes) else b"")
+
+        if data := _write_png(write_drawn, {}, source):
+            return data
     # a data frame, or a series
     if hasattr(source, "columns") or (hasattr(source, "to_frame") and hasattr(source, "dtype")):
         raise UsageError(
@@ -68,6 +72,8 @@ def _read_bytes(source: Any) -> bytes:
 
 def _read_file(path: Path) -> bytes:
     try:
+        if path.is_fifo() or path.is_char_device():  # reading it may never end
+            raise UsageError(f"The image {path} is a pipe or a device: save it as a file first.")
         if path.stat().st_size > MOST_BYTES:
             raise UsageError(f"{path} is larger than {MOST_BYTES / 1e6:.0f} MB. Make it smaller.")
         return path.read_bytes()

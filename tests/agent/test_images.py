@@ -109,6 +109,12 @@ def test_what_fails_to_draw_itself_is_a_usage_error():
         image_block(drawing)
 
 
+def test_what_draws_itself_as_no_bytes_is_not_an_image():
+    drawing = SimpleNamespace(_repr_png_=lambda: (PNG, {"width": 1}))
+    with pytest.raises(UsageError, match="is not an image: give a path"):
+        image_block(drawing)
+
+
 def test_an_image_that_is_too_large_is_a_usage_error(monkeypatch, tmp_path):
     monkeypatch.setattr(images, "MOST_BYTES", 8)
     (tmp_path / "x.png").write_bytes(PNG)

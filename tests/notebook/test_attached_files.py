@@ -385,7 +385,7 @@ def test_a_name_too_long_for_a_file_is_unknown(agent, folder, options):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names on this system")
-@pytest.mark.parametrize("name", ["pipe", "pipe.csv"])
+@pytest.mark.parametrize("name", ["pipe", "pipe.csv", "pipe.png"])
 def test_a_pipe_is_not_waited_for(agent, folder, name):
     os.mkfifo(folder / name)
     with pytest.raises(AgentCellError, match=f"{name} is a pipe or a device"):
