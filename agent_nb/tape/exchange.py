@@ -72,6 +72,16 @@ class Body(msgspec.Struct, frozen=True):
         reasons = [as_dict(c).get("finishReason") for c in as_list(data.get("candidates"))]
         return last.get("text") == "[DONE]" or data.get("type") in _LAST_TYPES or any(reasons)
 
+    @property
+    def is_answered(self) -> bool:
+        """Whether a stream gives the reason why its answer ends; further chunks may follow."""
+        chunks = [as_dict(c.get("data")) for c in self.value] if self.kind == "stream" else []
+        choices = [as_dict(choice) for c in chunks for choice in as_list(c.get("choices"))]
+        finished = [choice.get("index") for choice in choices if choice.get("finish_reason")]
+        if finished:
+            return all(choice.get("index") in finished for choice in choices)
+        return any(as_dict(c.get("delta")).get("stop_reason") for c in chunks)
+
     def pieces(self) -> Iterator[bytes]:
         """Yield the bytes of the body, a stream chunk by chunk; nothing for a digest."""
         if self.kind == "stream":

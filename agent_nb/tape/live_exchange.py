@@ -22,10 +22,13 @@ _SENT_AGAIN = ("content-type", "location", "request-id", "x-request-id")
 
 
 class Received:
-    """The body of an answer as far as it came; `complete`: the server ended it."""
+    """The body of an answer as far as it came.
+
+    `complete`: the server ended it. `left`: the client went away before.
+    """
 
     def __init__(self) -> None:
-        self.complete = False
+        self.complete = self.left = False
         self._pieces: list[bytes] = []
         self._size = 0
         self._digest = hashlib.sha256()
@@ -51,6 +54,7 @@ class Received:
         sent_again = {name: headers[name] for name in _SENT_AGAIN if name in headers}
         # a client may go away as soon as it has all, before the server ends the answer
         whole = self.complete or body.is_ended or headers.get("content-length") == str(self._size)
+        whole = whole or (self.left and body.is_answered)  # it reads no usage, and no end
         return Response(status=status, headers=sent_again, body=body, complete=whole)
 
     async def _decompress(self, encoding: str) -> bytes:

@@ -418,6 +418,9 @@ class _Call:
                     await self._write(framing.frame(piece))
                 received.complete = True
                 await self._write(framing.end())
+            except asyncio.CancelledError:
+                received.left = True
+                raise
             except Exception as fault:
                 # not as a ModelError, which `_go_live` would answer with a second head
                 raise ConnectionError(str(fault)) from None

@@ -182,6 +182,27 @@ def test_a_refused_call_that_is_repeated_is_one_recorded_call(provider, tmp_path
     assert not check_notebook(path).problems
 
 
+LEAVES = """\
+body = {"model": "gpt-5-mini", "messages": [{"role": "user", "content": "hi"}], "stream": True}
+request = urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/chat/completions",
+    json.dumps(body).encode(), {"content-type": "application/json"})
+with urllib.request.urlopen(request) as answer:
+    for line in answer:
+        if '"finish_reason":"stop"' in line.decode().replace(" ", ""):
+            break
+print("left")
+"""
+
+
+@pytest.mark.kernel
+def test_a_stream_that_is_left_at_the_end_of_its_answer_is_replayed(provider, tmp_path):
+    provider.stall = True
+    path = write(tmp_path / "n.ipynb", TAPE, LIBRARY, LEAVES)
+    record(path)
+    assert [run.answer for run in runs(path)] == ["Hello from the server."]
+    assert not check_notebook(path).problems
+
+
 class Together:
     """A gate that opens when so many requests wait, for the earliest of them first."""
 
