@@ -233,7 +233,11 @@ def unload_magics(shell: Any) -> None:
     magics = _find_magics(shell)
     if magics is None:
         return
-    magics.session.stop_tape()
+    if magics.session.stop_tape():
+        from .commands.output import print_text
+        from .commands.tape import OFF
+
+        print_text(OFF)
     manager = shell.magics_manager
     for kind in ("cell", "line"):
         manager.magics[kind].pop("agent", None)

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import types
 
 import nbformat
 import pandas as pd
@@ -9,6 +10,7 @@ import pytest
 from helpers.asked_models import Asked
 from helpers.model_server import Server
 from helpers.scripts import batch, calling
+from ipykernel.zmqshell import ZMQInteractiveShell
 
 from agent_nb import Agent, Scripted
 from agent_nb.agent.recorded_turns import RecordedTurns
@@ -418,3 +420,14 @@ def test_exit_in_code_of_a_model_ends_the_code_and_not_the_kernel(nb, monkeypatc
     assert ends == []
     nb.shell.ask_exit()
     assert ends == ["kernel"]
+
+
+def test_code_of_a_model_writes_no_cell_into_the_notebook(nb, monkeypatch):
+    write_cell = types.MethodType(ZMQInteractiveShell.set_next_input, nb.shell)
+    monkeypatch.setattr(nb.shell, "set_next_input", write_cell)
+    code = "get_ipython().set_next_input('x = 1')"
+    model = Scripted([calling("python", code=code), "Done."])
+    assert nb.cell("Write.", "-m model --approve auto", model=model).answer == "Done."
+    assert nb.shell.payload_manager.read_payload() == []
+    nb.shell.set_next_input("y = 2")
+    assert [payload["text"] for payload in nb.shell.payload_manager.read_payload()] == ["y = 2"]

@@ -707,6 +707,14 @@ def test_the_variable_starts_the_tape_with_the_extension(provider, shell, monkey
     assert os.environ["OPENAI_BASE_URL"] == before
 
 
+def test_an_extension_that_is_reloaded_says_that_it_ends_the_tape(provider, loaded, capsys):
+    loaded.run_cell("%agent tape").raise_error()
+    capsys.readouterr()
+    for _ in range(2):
+        loaded.run_cell("%reload_ext agent_nb").raise_error()
+    assert capsys.readouterr().out.count("The tape is off.") == 1
+
+
 ADDRESS = """\
 from agent_nb import tape
 os.environ["OPENAI_BASE_URL"] = tape.url({address!r})

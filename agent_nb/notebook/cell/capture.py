@@ -93,6 +93,8 @@ def capture_job(
         undo = [
             replace(sys, "displayhook", _wrap_displayhook(sys.displayhook)),
             replace(shell, "ask_exit", sys.exit),  # `exit()` ends the code, not the user's kernel
+            # what `set_next_input` would have the front end write into the notebook
+            replace(shell.payload_manager, "write_payload", lambda *_, **__: None),
             # Replacing `_showtraceback` alone would do; `showtraceback` saves 0.1 s of formatting.
             replace(shell, "showtraceback", _wrap_showtraceback(shell.showtraceback)),
             replace(shell, "_showtraceback", _wrap_showtraceback(shell._showtraceback)),  # noqa: SLF001  (what syntax errors go through)

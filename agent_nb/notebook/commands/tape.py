@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _USAGE = (
     "Write %agent tape, %agent tape --budget 1.00 --rpm 60 --concurrency 4, or %agent tape off."
 )
+OFF = "The tape is off. Clients that were made while it was on reach no server: make them anew."
 # option -> the function that reads its value
 _LIMITS: dict[str, Callable[[str], float]] = {"--rpm": int, "--concurrency": int, "--budget": float}
 
@@ -26,8 +27,7 @@ def switch_tape(session: Session, arguments: list[str]) -> None:
     requests per minute, N at once; 0: no limit
     """
     if arguments == ["off"]:
-        off = "The tape is off. Clients that were made while it was on reach no server: make them anew."
-        print_text(off if session.stop_tape() else "The tape is not on.")
+        print_text(OFF if session.stop_tape() else "The tape is not on.")
         return
     limits = _read_limits(arguments)
     from ..cell.taping import start_tape
