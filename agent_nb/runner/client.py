@@ -200,7 +200,7 @@ def _read(path: Path) -> Any:
         reason = f"{type(fault).__name__}: {fault}"
         raise UsageError(f"{path} cannot be read as a notebook: {reason}") from fault
     if not all(isinstance(cell.get("source"), str) for cell in nb.cells):
-        raise UsageError(f"{path} cannot be read as a notebook: the source of a cell is no text.")
+        raise UsageError(f"{path} cannot be read as a notebook: the source of a cell is not text.")
     if METADATA_KEY in metadata:
         # past nbformat's own `__setitem__`, which copies
         dict.__setitem__(nb.metadata, METADATA_KEY, metadata[METADATA_KEY])

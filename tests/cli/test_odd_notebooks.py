@@ -288,4 +288,4 @@ def test_a_source_that_is_no_text_is_named(command, source, tmp_path, capsys):
     path.write_text(json.dumps(changed(source=source)))
     assert main([command, str(path)]) != 0
     told = "".join(capsys.readouterr())
-    assert f"{path} cannot be read as a notebook: the source of a cell is no text." in told
+    assert f"{path} cannot be read as a notebook: the source of a cell is not text." in told
