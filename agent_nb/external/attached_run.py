@@ -36,6 +36,7 @@ from .connect import (
     connect,
     describe_fault,
     find_newest_run,
+    format_reason,
     parse_target,
     send_request,
     show_address,
@@ -246,9 +247,8 @@ class Attached(FollowedRuns):
                     f"{server} does not answer ({describe_fault(fault)}). Whether it took this in is not known: look at the run, then try again."
                 ) from fault
         if status >= 300:
-            reason = answer[:300].decode("utf-8", "replace")
             advice = " Attach again with ?token=TOKEN in the address." if status == 401 else ""
-            raise UsageError(f"{server} refuses ({status}): {reason}{advice}")
+            raise UsageError(f"{server} refuses ({status}): {format_reason(answer)}{advice}")
 
 
 def attach(

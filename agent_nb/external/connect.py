@@ -25,11 +25,12 @@ import msgspec
 from ..errors import UsageError, WireError
 from ..host import read_launch
 from ..models import hide_secret, is_loopback
-from ..wire import decompress_body, lenient_loads
+from ..wire import decompress_body, escape_unprintable, lenient_loads
 from . import server_notes
 
 LARGEST_ANSWER = 8 << 20  # bytes; a list of 5000 runs has fewer
 REPLY_TIMEOUT = 30.0  # seconds for a complete short answer
+_LONGEST_REASON = 500  # bytes of a refusal that a message shows
 # statuses that no retry can change
 _FINAL_STATUSES = frozenset({400, 401, 403, 405, 406, 421, 422})
 
@@ -228,7 +229,12 @@ async def _read_into(beginning: bytearray, response: httpx.Response, size: int) 
 
 async def read_reason(response: httpx.Response) -> str:
     """Return the beginning of a refusal, as far as it arrives."""
-    return (await read_beginning(response, 500)).decode("utf-8", "replace")
+    return format_reason(await read_beginning(response, _LONGEST_REASON))
+
+
+def format_reason(body: bytes) -> str:
+    """Return the beginning of a refusal as text without control characters."""
+    return escape_unprintable(body[:_LONGEST_REASON].decode("utf-8", "replace"))
 
 
 async def send_request(
@@ -290,7 +296,7 @@ async def find_newest_run(client: httpx.AsyncClient, server: str) -> str:
             f"{shown} does not answer ({describe_fault(fault)}). Is `jupyter agent-nb serve` running there?"
         ) from fault
     if status != 200:
-        raise UsageError(f"{shown} refuses ({status}): {answer[:300].decode('utf-8', 'replace')}")
+        raise UsageError(f"{shown} refuses ({status}): {format_reason(answer)}")
     try:
         runs = lenient_loads(answer).get("runs") or []
         newest = str(runs[-1]["run"]) if runs else ""

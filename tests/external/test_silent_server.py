@@ -47,6 +47,10 @@ async def approve(server):
     await control.approve("c1", allow=True, args=None, scope="once", reason="")
 
 
+async def follow(server):
+    await attach(f"{server}/runs/r", backoff=ANSWERED)
+
+
 @pytest.mark.parametrize("ask", [newest, cancel, approve])
 def test_a_short_request_without_an_answer_is_an_error(ask, monkeypatch):
     monkeypatch.setattr(connect, "REPLY_TIMEOUT", 0.2)
@@ -71,6 +75,21 @@ def test_a_refusal_whose_body_never_ends_says_what_came(monkeypatch):
         async with listen(serve) as port:
             with pytest.raises(UsageError, match=r"refuses \(403\): only for Ada"):
                 await attach(f"http://127.0.0.1:{port}/runs/r", backoff=ANSWERED)
+
+    wait(main)
+
+
+@pytest.mark.parametrize("ask", [follow, newest, approve])
+def test_control_characters_of_a_refusal_reach_no_terminal(ask):
+    async def serve(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 8\r\n\r\n\x1b[31mred")
+        await reader.read()
+
+    async def main():
+        async with listen(serve) as port:
+            with pytest.raises(UsageError, match=r"\(403\): \\x1b\[31mred"):
+                await ask(f"http://127.0.0.1:{port}")
 
     wait(main)
 
