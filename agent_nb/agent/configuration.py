@@ -95,6 +95,9 @@ class Configuration(Unpicklable):
         dialect, name, system, memory, trace_id, thought_tags, settings = clean_value(
             plain_value((dialect, name, system, memory, trace_id, thought_tags, settings))
         )
+        for option, value in {"dialect": dialect, "name": name, "system": system}.items():
+            if not isinstance(value, str | None):
+                raise UsageError(f"{option} is of type {type(value).__name__}. Give a text.")
         self.folder = os.fspath(folder)
         self.choice = ModelChoice(model, namespace or {}, self.folder, model_source)
         self._namespace, self._mentioned = namespace, mentioned
@@ -120,7 +123,7 @@ class Configuration(Unpicklable):
         self.host = host
         self.ask = ask
         self.trace_id = trace_id
-        self.secrets = secrets and {n: v for n, v in secrets.items() if v is not None}
+        self.secrets = None if secrets is None else _read_secrets(secrets)
         self.output = None if output is None else OutputType(output)
 
     @property
@@ -260,3 +263,15 @@ class Configuration(Unpicklable):
             history=history,
             output=self.output.described(redaction) if self.output is not None else None,
         )
+
+
+def _read_secrets(secrets: Mapping[str, Any]) -> dict[str, str]:
+    """Return the secrets that are set; one of pydantic's is read. Raises UsageError."""
+    values = {}
+    for name, secret in secrets.items():
+        value = secret.get_secret_value() if hasattr(secret, "get_secret_value") else secret
+        if not isinstance(value, str | None):
+            raise UsageError(f"The secret {name!r} is of type {type(value).__name__}. Give a text.")
+        if value is not None:
+            values[name] = value
+    return values

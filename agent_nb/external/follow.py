@@ -128,7 +128,12 @@ class Follower:
 
     def _skip(self, count: int, reason: str) -> Event:
         """Skip the numbers of the next `count` events; return the error that stands for them."""
-        message = f"{count} events of the remote run are no longer there ({reason})."
+        lost = (
+            "1 event of the remote run is"
+            if count == 1
+            else f"{count} events of the remote run are"
+        )
+        message = f"{lost} no longer there ({reason})."
         seq = self._seq + self._offset + 1
         self._seq += count
         self._offset -= count - 1

@@ -10,6 +10,7 @@ import anyio.to_thread
 import pytest
 from helpers.scripts import batch, calling
 from helpers.waiting import move_on, wait
+from pydantic import SecretStr
 
 from agent_nb import Agent, Scripted, tool
 from agent_nb import events as e
@@ -953,3 +954,17 @@ def test_a_secret_that_is_not_set_is_left_out_and_the_others_are_hidden():
     secrets = {"KEY": "a-long-secret-1", "OTHER": None}  # as `os.environ.get` gives them
     run = Agent(Scripted(["yes"]), secrets=secrets).run_sync("hide a-long-secret-1")
     assert run.log.of("user")[0].content == "hide [redacted KEY]"
+
+
+def test_a_secret_of_pydantic_is_hidden_and_what_is_no_text_is_refused():
+    agent = Agent(Scripted(["yes"]), secrets={"KEY": SecretStr("a-long-secret-1")})
+    run = agent.run_sync("hide a-long-secret-1")
+    assert run.log.of("user")[0].content == "hide [redacted KEY]"
+    with pytest.raises(UsageError, match=r"The secret 'KEY' is of type int\. Give a text"):
+        Agent(Scripted(["yes"]), secrets={"KEY": 12345678})
+
+
+@pytest.mark.parametrize("option", ["system", "dialect", "name"])
+def test_an_option_that_is_no_text_is_refused_when_the_agent_is_made(option):
+    with pytest.raises(UsageError, match=rf"{option} is of type int\. Give a text"):
+        Agent(Scripted(["yes"]), **{option: 3})
