@@ -199,12 +199,13 @@ def did_you_mean(
 ) -> str:
     """Return " Did you mean A or B?" with up to `most` names close to `name`, "" if none is close.
 
-    `cutoff` is difflib's similarity, 0 to 1; `written` formats a name, such as `repr`.
+    `cutoff` is difflib's similarity, 0 to 1, in any case; `written` formats a name, such as `repr`.
     """
     import difflib
 
-    close = difflib.get_close_matches(name, list(known), most, cutoff)
-    return f" Did you mean {' or '.join(map(written, close))}?" if close else ""
+    forms = {each.lower(): each for each in known}
+    close = difflib.get_close_matches(name.lower(), forms, most, cutoff)
+    return f" Did you mean {' or '.join(written(forms[form]) for form in close)}?" if close else ""
 
 
 def unknown_name(

@@ -226,6 +226,7 @@ def test_a_name_becomes_a_model_with_its_source(tmp_path):
         ("ollama:llama3:8b", r"for example ollama/llama3:8b\. "),
         ("openai/", "is not a model name"),
         ("antropic/x", r"no provider 'antropic'. Did you mean anthropic\?"),
+        ("OPENAI/x", r"no provider 'OPENAI'. Did you mean openai"),
         ("zzzzzz/x", "Known: anthropic, .*ollama, openai, openai-responses"),
         ("lab/x", "no provider 'lab'"),
     ],
