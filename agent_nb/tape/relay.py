@@ -51,6 +51,7 @@ _TOO_LARGE = (
 )
 _LONGEST_ENDING = 60.0  # seconds in which exchanges that have ended must be finished
 _MOST_ENDINGS = 32  # exchanges that are finished while clients send further requests
+_GONE = "the client went away"
 _ROUNDS = 4  # of the event loop, in which it writes a request, or notices a client that went away
 
 
@@ -253,7 +254,7 @@ class _ClientReader(asyncio.StreamReader):
         super().feed_eof()
         self._is_gone = True
         if self._task is not None:
-            self._task.cancel()
+            self._task.cancel(_GONE)
 
     def set_exception(self, exc: Exception) -> None:
         """Note that the connection broke; the connection calls this."""
@@ -265,7 +266,7 @@ class _ClientReader(asyncio.StreamReader):
         """Cancel `task` if the client goes away before the block ends, or has gone."""
         self._task = task
         if self._is_gone:
-            task.cancel()
+            task.cancel(_GONE)
         try:
             yield
         finally:
@@ -418,8 +419,8 @@ class _Call:
                     await self._write(framing.frame(piece))
                 received.complete = True
                 await self._write(framing.end())
-            except asyncio.CancelledError:
-                received.left = True
+            except asyncio.CancelledError as stop:
+                received.left = _GONE in stop.args  # else the relay ends
                 raise
             except Exception as fault:
                 # not as a ModelError, which `_go_live` would answer with a second head
