@@ -48,6 +48,8 @@ _LINE = re.compile(
     r"\n?^\[(?:no picture of an? |figure \d+: an? \w+ chart\b|an? \w+ chart is not kept)[^\n]*\]$",
     re.MULTILINE,
 )
+# notes of a call that printed and returned nothing: without them `Outcome.NOTHING` is not written
+_BELOW_NOTHING = re.compile(r"(?<=\n)\(no value\)\n(?:\[no picture of an? [^\n]*\]\n?)+\Z")
 
 
 def write_chart_note(value: Any) -> str:
@@ -74,7 +76,7 @@ def write_missing_note(name: str) -> str:
 
 def remove_chart_notes(content: Any) -> Any:
     """Return a text without notes on charts and captions; any other content unchanged."""
-    return _LINE.sub("", content) if isinstance(content, str) else content
+    return _LINE.sub("", _BELOW_NOTHING.sub("", content)) if isinstance(content, str) else content
 
 
 def is_about_failure(note: str) -> bool:

@@ -3,6 +3,7 @@
 import pytest
 
 from agent_nb.tools import chart_notes
+from agent_nb.tools.base import Outcome
 from agent_nb.tools.chart_notes import remove_chart_notes, write_display_note
 from agent_nb.tools.results import convert_result
 
@@ -77,3 +78,13 @@ def test_a_replay_compares_results_without_these_words():
     assert "no picture" not in remove_chart_notes(text)
     assert remove_chart_notes(f"{text}\nafter").endswith("\nafter")
     assert remove_chart_notes({"a": 1}) == {"a": 1}
+
+
+def test_a_chart_whose_picture_fails_once_is_no_other_result(monkeypatch):
+    monkeypatch.setattr(chart_notes, "find_library", lambda name: name)
+    failed = f"{Outcome.NOTHING}\n{chart_notes.write_missing_note('a Plotly chart')}"
+    assert "kaleido could not draw it" in failed
+    printed = "ready\n[figure 1: a Plotly chart]\n"
+    texts = [Outcome("ok", text).after(printed).content for text in (Outcome.NOTHING, failed)]
+    assert [remove_chart_notes(text) for text in texts] == ["ready\n", "ready\n"]
+    assert remove_chart_notes(failed) == Outcome.NOTHING
