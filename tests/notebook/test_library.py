@@ -95,7 +95,7 @@ def test_a_turn_says_whether_the_user_signed_its_record(said, secret):
     runs = {
         "a": [secret.sign(A)],
         "b": [B],
-        "c": [UserKey(b"somebody else").sign(record("r3", "c", "three", 3.0))],
+        "c": [UserKey(b"another user").sign(record("r3", "c", "three", 3.0))],
     }
     assert said("abcd", runs, foreign=True) == [
         ("a", "one", False),

@@ -357,7 +357,7 @@ class TestKernelCalls:
 
     def test_foreign_code_needs_trust(self, nb):
         nb.cell("go", line=self.LINE, model=Once([CALL, "done"]), base=40)
-        foreign = UserKey(b"somebody else").sign({**nb.record, "id": "foreign"})
+        foreign = UserKey(b"another user").sign({**nb.record, "id": "foreign"})
         nb.command("forget all")
         nb.shell.user_ns["base"] = 0
         with pytest.raises(AgentCellError) as error:

@@ -641,7 +641,7 @@ class TestForgedRecords:
         for forged in (
             run("r1", 3.0),
             {**mine, "status": "error"},
-            UserKey(b"somebody else").sign(run("r1", 3.0)),
+            UserKey(b"another user").sign(run("r1", 3.0)),
         ):
             ours = saved(cell("a", output(forged)), over=first)
             assert ours["runs"]["a"] == [mine]

@@ -8,7 +8,7 @@ import pytest
 from agent_nb.record.ranking import TOLERANCE, CellRecords, read_start_time
 from agent_nb.record.signing import UserKey
 
-KEY, OTHER = UserKey(b"this user's secret"), UserKey(b"somebody else's")
+KEY, OTHER = UserKey(b"this user's secret"), UserKey(b"another user's")
 NO_TIME = [
     None,
     "9e9",

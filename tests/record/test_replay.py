@@ -412,7 +412,7 @@ def shout(text: str) -> str:
     @pytest.mark.parametrize("approve", ["ask", "auto"])
     def test_foreign_calls_run_only_with_trust(self, cell, approve):
         """The code is the notebook's, the arguments are the record's: `note` may do anything."""
-        stored = self.record(cell, ("note", {"text": "a"}), key=UserKey(b"somebody else"))
+        stored = self.record(cell, ("note", {"text": "a"}), key=UserKey(b"another user"))
         assert "--trust-record" in self.play(cell, stored, approve=approve).fresh
         assert cell["said"] == []
         assert self.play(cell, stored, trust=True, approve=approve) is None
@@ -421,7 +421,7 @@ def shout(text: str) -> str:
     def test_a_policy_that_allows_does_not_vouch_for_a_strangers_arguments(self, cell, tmp_path):
         rules = tmp_path / "rules.yaml"
         rules.write_text("rules:\n  - allow: note\n")
-        stored = self.record(cell, ("note", {"text": "a"}), key=UserKey(b"somebody else"))
+        stored = self.record(cell, ("note", {"text": "a"}), key=UserKey(b"another user"))
         assert "--trust-record" in self.play(cell, stored, approve=str(rules)).fresh
         assert cell["said"] == []
 
@@ -433,7 +433,7 @@ def shout(text: str) -> str:
             return Decision(len(asked) == 1, by="click")
 
         stored = self.record(
-            cell, ("note", {"text": "a"}), ("note", {"text": "b"}), key=UserKey(b"somebody else")
+            cell, ("note", {"text": "a"}), ("note", {"text": "b"}), key=UserKey(b"another user")
         )
         assert "denied" in self.play(cell, stored, ask=ask).fresh
         assert asked == [("note", {"text": "a"}), ("note", {"text": "b"})]
@@ -442,7 +442,7 @@ def shout(text: str) -> str:
     def test_what_a_policy_asks_about_needs_trust(self, cell, tmp_path):
         rules = tmp_path / "rules.yaml"
         rules.write_text("rules:\n  - ask: note\n")
-        stored = self.record(cell, ("note", {"text": "a"}), key=UserKey(b"somebody else"))
+        stored = self.record(cell, ("note", {"text": "a"}), key=UserKey(b"another user"))
         assert "--trust-record" in self.play(cell, stored, approve=str(rules)).fresh
         assert cell["said"] == []
 
@@ -459,7 +459,7 @@ class TestTrust:
 
     def forged(self, text=None):
         SPACE["gone"] = []
-        stored = record([text or self.FORGED, "ok"], key=UserKey(b"somebody else"))
+        stored = record([text or self.FORGED, "ok"], key=UserKey(b"another user"))
         SPACE["gone"].clear()
         return stored
 

@@ -148,7 +148,7 @@ def test_a_store_that_is_no_path_is_named_and_makes_no_file(store, tmp_path, mon
 
 def test_a_path_object_is_the_store_at_its_path_whatever_it_prints(tmp_path):
     mapped(store=tmp_path / "rows.sqlite")
-    (entry,) = os.scandir(tmp_path)  # str(entry) is no path
+    (entry,) = os.scandir(tmp_path)  # str(entry) is not a path
     assert origins(mapped(store=entry)) == ["store"] * 2
 
 
