@@ -63,49 +63,37 @@ def test_a_short_request_without_an_answer_is_an_error(ask, monkeypatch):
     wait(main)
 
 
-def test_a_refusal_whose_body_never_ends_says_what_came(monkeypatch):
-    monkeypatch.setattr(connect, "REPLY_TIMEOUT", 0.2)
+def check_refusal(ask, answer, words):
+    """Assert that `ask` raises `words` if a server sends an answer and then nothing."""
 
     async def serve(reader, writer):
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 900\r\n\r\nonly for Ada")
+        writer.write(answer)
         await reader.read()
 
     async def main():
         async with listen(serve) as port:
-            with pytest.raises(UsageError, match=r"refuses \(403\): only for Ada"):
-                await attach(f"http://127.0.0.1:{port}/runs/r", backoff=ANSWERED)
-
-    wait(main)
-
-
-@pytest.mark.parametrize("ask", [follow, newest, approve])
-def test_control_characters_of_a_refusal_reach_no_terminal(ask):
-    async def serve(reader, writer):
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 8\r\n\r\n\x1b[31mred")
-        await reader.read()
-
-    async def main():
-        async with listen(serve) as port:
-            with pytest.raises(UsageError, match=r"\(403\): \\x1b\[31mred"):
+            with pytest.raises(UsageError, match=words):
                 await ask(f"http://127.0.0.1:{port}")
 
     wait(main)
 
 
+def test_a_refusal_whose_body_never_ends_says_what_came(monkeypatch):
+    monkeypatch.setattr(connect, "REPLY_TIMEOUT", 0.2)
+    answer = b"HTTP/1.1 403 Forbidden\r\ncontent-length: 900\r\n\r\nonly for Ada"
+    check_refusal(follow, answer, r"refuses \(403\): only for Ada")
+
+
+@pytest.mark.parametrize("ask", [follow, newest, approve])
+def test_control_characters_of_a_refusal_reach_no_terminal(ask):
+    answer = b"HTTP/1.1 403 Forbidden\r\ncontent-length: 8\r\n\r\n\x1b[31mred"
+    check_refusal(ask, answer, r"\(403\): \\x1b\[31mred")
+
+
 def test_a_refused_answer_says_how_to_attach_with_a_token():
-    async def serve(reader, writer):
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 8\r\n\r\nno token")
-        await reader.read()
-
-    async def main():
-        async with listen(serve) as port:
-            with pytest.raises(UsageError, match=r"\(401\): no token Attach again with \?token="):
-                await approve(f"http://127.0.0.1:{port}")
-
-    wait(main)
+    answer = b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 8\r\n\r\nno token"
+    check_refusal(approve, answer, r"\(401\): no token Attach again with \?token=")
 
 
 def test_a_foreign_stream_whose_head_never_comes_is_an_error():
