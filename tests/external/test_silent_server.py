@@ -63,16 +63,22 @@ def test_a_short_request_without_an_answer_is_an_error(ask, monkeypatch):
     wait(main)
 
 
-def check_refusal(ask, answer, words):
-    """Assert that `ask` raises `words` if a server sends an answer and then nothing."""
+def answer_each(answer):
+    """Return a server that sends an answer to a request, and then nothing."""
 
     async def serve(reader, writer):
         await reader.readuntil(b"\r\n\r\n")
         writer.write(answer)
         await reader.read()
 
+    return serve
+
+
+def check_refusal(ask, answer, words):
+    """Assert that `ask` raises `words` if a server sends an answer and then nothing."""
+
     async def main():
-        async with listen(serve) as port:
+        async with listen(answer_each(answer)) as port:
             with pytest.raises(UsageError, match=words):
                 await ask(f"http://127.0.0.1:{port}")
 
@@ -147,13 +153,10 @@ def test_a_refusal_whose_body_breaks_off_is_an_error_at_once(status):
     "body", [b"[" * 200_000, b'{"runs": [{"run": "\\ud800"}]}', b'{"runs": [{"id": "r"}]}']
 )
 def test_a_list_of_runs_that_cannot_be_read_is_refused_in_words(body):
-    async def serve(reader, writer):
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body))
-        await reader.read()
+    answer = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
 
     async def main():
-        async with listen(serve) as port:
+        async with listen(answer_each(answer)) as port:
             with pytest.raises(UsageError, match="does not list runs"):
                 await attach(f"http://127.0.0.1:{port}", backoff=QUICK)
 
@@ -167,13 +170,10 @@ def test_the_newest_of_thousands_of_runs_is_found():
     ]
     body = json.dumps({"runs": runs}, ensure_ascii=False).encode()
 
-    async def serve(reader, writer):
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body))
-        await reader.read()
+    answer = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
 
     async def main():
-        async with listen(serve) as port:
+        async with listen(answer_each(answer)) as port:
             server = f"http://127.0.0.1:{port}"
             async with connect.connect(Target(server)) as client:
                 assert await connect.find_newest_run(client, server) == "run000004999"

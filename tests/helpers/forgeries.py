@@ -306,7 +306,7 @@ def history(above, asks=SEEN, reads=SEEN):
 
 RECORDS = {
     "unsigned": forged(lambda n: run(n, evil(n))),
-    "signed-by-somebody-else": forged(lambda n: THEIRS.sign(run(n, evil(n)))),
+    "signed-by-another-user": forged(lambda n: THEIRS.sign(run(n, evil(n)))),
     "signature-of-zeros": forged(
         lambda n: {**run(n, evil(n)), "signature": "hmac-sha256:" + "0" * 64}
     ),
@@ -404,7 +404,7 @@ RECORDS = {
 
 FUNCTIONS = {
     "a-function-that-uses-a-variable": forged(lambda n: run(n, marking(n, "note"))),
-    "such-a-function-signed-by-somebody-else": forged(
+    "such-a-function-signed-by-another-user": forged(
         lambda n: THEIRS.sign(run(n, marking(n, "note")))
     ),
     "such-a-function-with-altered-arguments": forged(
@@ -537,7 +537,7 @@ OUTPUTS = {
 
 HISTORY = {
     "words-of-a-record-above": history(lambda n: [(asked(n), [said(n)])]),
-    "words-signed-by-somebody-else": history(lambda n: [(asked(n), [THEIRS.sign(said(n))])]),
+    "words-signed-by-another-user": history(lambda n: [(asked(n), [THEIRS.sign(said(n))])]),
     "words-of-two-cells": history(lambda n: [("1", [said(n)]), ("1", [said(n, 1)])], asks=AUTO),
     "words-in-the-place-of-mine": history(
         lambda n: [(asked(n), [started(said(n), 9e9), MINE.sign(said(n, answer="mine"))])],
