@@ -123,8 +123,14 @@ class Configuration(Unpicklable):
         self.host = host
         self.ask = ask
         self.trace_id = trace_id
-        self.secrets = None if secrets is None else _read_secrets(secrets)
+        _read_secrets(secrets or {})  # raises for one that is not text
+        self._secrets = secrets  # read for each use: the user may add further ones
         self.output = None if output is None else OutputType(output)
+
+    @property
+    def secrets(self) -> dict[str, str] | None:
+        """The secrets that are set now, by name; None if the agent has no secrets of its own."""
+        return None if self._secrets is None else _read_secrets(self._secrets)
 
     @property
     def model(self) -> Model:

@@ -956,6 +956,14 @@ def test_a_secret_that_is_not_set_is_left_out_and_the_others_are_hidden():
     assert run.log.of("user")[0].content == "hide [redacted KEY]"
 
 
+def test_a_secret_that_is_added_to_the_dict_later_is_hidden_too():
+    secrets = {}
+    agent = Agent(Scripted(["yes"]), secrets=secrets)
+    secrets["KEY"] = "a-long-secret-1"
+    run = agent.run_sync("hide a-long-secret-1")
+    assert run.log.of("user")[0].content == "hide [redacted KEY]"
+
+
 def test_a_secret_of_pydantic_is_hidden_and_what_is_no_text_is_refused():
     agent = Agent(Scripted(["yes"]), secrets={"KEY": SecretStr("a-long-secret-1")})
     run = agent.run_sync("hide a-long-secret-1")
